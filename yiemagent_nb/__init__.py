@@ -1,0 +1,251 @@
+"""A Jupyter-first toolkit for LLM agents that call tools.
+
+In a notebook::
+
+    %load_ext yiemagent_nb
+    from yiemagent_nb import AgentWidget
+    AgentWidget()
+
+In a script::
+
+    from yiemagent_nb import Agent
+    print(Agent(my_llm_call, tools=[add]).ask("What is 17 + 25?").text)
+
+Names are imported when they are first used, so that ``import yiemagent_nb`` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version as _distribution_version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from yiemagent_nb.backends.demo import Demo
+    from yiemagent_nb.backends.local import Local
+    from yiemagent_nb.backends.openai_compatible import OpenAICompatible
+    from yiemagent_nb.backends.scripted import Scripted
+    from yiemagent_nb.core.agent import Agent
+    from yiemagent_nb.core.approval import Approvals, Decision, approve
+    from yiemagent_nb.core.channels import SHUTDOWN, Channel
+    from yiemagent_nb.core.config import LoopConfig
+    from yiemagent_nb.core.errors import YiemAgentError
+    from yiemagent_nb.core.events import (
+        AgentEnd,
+        AgentError,
+        AgentStart,
+        ApprovalRequested,
+        ApprovalResolved,
+        BackendChanged,
+        Event,
+        MessageEnd,
+        MessageStart,
+        MessageUpdate,
+        QueueChanged,
+        ToolExecutionEnd,
+        ToolExecutionStart,
+        ToolExecutionUpdate,
+        ToolsChanged,
+        Trace,
+        TurnEnd,
+        TurnStart,
+        dump_event,
+        load_event,
+    )
+    from yiemagent_nb.core.extract import extract
+    from yiemagent_nb.core.hooks import AfterToolCallContext, AgentContext, BeforeToolCallContext, BeforeToolCallResult
+    from yiemagent_nb.core.limits import Limits
+    from yiemagent_nb.core.loop import EventStream, agent_loop, agent_loop_continue, stream_assistant_response
+    from yiemagent_nb.core.messages import (
+        AssistantMessage,
+        AssistantToolCallMessage,
+        CustomMessage,
+        ImageContent,
+        Message,
+        ReasoningContent,
+        TextContent,
+        ToolCall,
+        ToolResultMessage,
+        UserMessage,
+        dump_message,
+        load_message,
+    )
+    from yiemagent_nb.core.models import Cost, LlmModel, ModelCost, ThinkingLevel, Usage
+    from yiemagent_nb.core.openai_form import from_openai, parse_messages, to_openai, tool_to_openai
+    from yiemagent_nb.core.results import ToolResult
+    from yiemagent_nb.core.signal import AbortSignal
+    from yiemagent_nb.core.state import AgentState
+    from yiemagent_nb.core.tools import Tool, ToolAnnotations, ToolContext, tool
+    from yiemagent_nb.widgets.agent_widget import AgentWidget
+    from yiemagent_nb.widgets.chat_panel import ChatPanel
+
+_HOMES = {
+    "backends.demo": ("Demo",),
+    "backends.local": ("Local",),
+    "backends.openai_compatible": ("OpenAICompatible",),
+    "backends.scripted": ("Scripted",),
+    "core.agent": ("Agent",),
+    "core.approval": ("Approvals", "Decision", "approve"),
+    "core.channels": ("SHUTDOWN", "Channel"),
+    "core.config": ("LoopConfig",),
+    "core.errors": ("YiemAgentError",),
+    "core.events": (
+        "AgentEnd",
+        "AgentError",
+        "AgentStart",
+        "ApprovalRequested",
+        "ApprovalResolved",
+        "BackendChanged",
+        "Event",
+        "MessageEnd",
+        "MessageStart",
+        "MessageUpdate",
+        "QueueChanged",
+        "ToolExecutionEnd",
+        "ToolExecutionStart",
+        "ToolExecutionUpdate",
+        "ToolsChanged",
+        "Trace",
+        "TurnEnd",
+        "TurnStart",
+        "dump_event",
+        "load_event",
+    ),
+    "core.extract": ("extract",),
+    "core.hooks": ("AfterToolCallContext", "AgentContext", "BeforeToolCallContext", "BeforeToolCallResult"),
+    "core.limits": ("Limits",),
+    "core.loop": ("EventStream", "agent_loop", "agent_loop_continue", "stream_assistant_response"),
+    "core.messages": (
+        "AssistantMessage",
+        "AssistantToolCallMessage",
+        "CustomMessage",
+        "ImageContent",
+        "Message",
+        "ReasoningContent",
+        "TextContent",
+        "ToolCall",
+        "ToolResultMessage",
+        "UserMessage",
+        "dump_message",
+        "load_message",
+    ),
+    "core.models": ("Cost", "LlmModel", "ModelCost", "ThinkingLevel", "Usage"),
+    "core.openai_form": ("from_openai", "parse_messages", "to_openai", "tool_to_openai"),
+    "core.results": ("ToolResult",),
+    "core.signal": ("AbortSignal",),
+    "core.state": ("AgentState",),
+    "core.tools": ("Tool", "ToolAnnotations", "ToolContext", "tool"),
+    "widgets.agent_widget": ("AgentWidget",),
+    "widgets.chat_panel": ("ChatPanel",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "SHUTDOWN",
+    "AbortSignal",
+    "AfterToolCallContext",
+    "Agent",
+    "AgentContext",
+    "AgentEnd",
+    "AgentError",
+    "AgentStart",
+    "AgentState",
+    "AgentWidget",
+    "ApprovalRequested",
+    "ApprovalResolved",
+    "Approvals",
+    "AssistantMessage",
+    "AssistantToolCallMessage",
+    "BackendChanged",
+    "BeforeToolCallContext",
+    "BeforeToolCallResult",
+    "Channel",
+    "ChatPanel",
+    "Cost",
+    "CustomMessage",
+    "Decision",
+    "Demo",
+    "Event",
+    "EventStream",
+    "ImageContent",
+    "Limits",
+    "LlmModel",
+    "Local",
+    "LoopConfig",
+    "Message",
+    "MessageEnd",
+    "MessageStart",
+    "MessageUpdate",
+    "ModelCost",
+    "OpenAICompatible",
+    "QueueChanged",
+    "ReasoningContent",
+    "Scripted",
+    "TextContent",
+    "ThinkingLevel",
+    "Tool",
+    "ToolAnnotations",
+    "ToolCall",
+    "ToolContext",
+    "ToolExecutionEnd",
+    "ToolExecutionStart",
+    "ToolExecutionUpdate",
+    "ToolResult",
+    "ToolResultMessage",
+    "ToolsChanged",
+    "Trace",
+    "TurnEnd",
+    "TurnStart",
+    "Usage",
+    "UserMessage",
+    "YiemAgentError",
+    "agent_loop",
+    "agent_loop_continue",
+    "approve",
+    "dump_event",
+    "dump_message",
+    "extract",
+    "from_openai",
+    "load_event",
+    "load_ipython_extension",
+    "load_message",
+    "parse_messages",
+    "stream_assistant_response",
+    "to_openai",
+    "tool",
+    "tool_to_openai",
+    "unload_ipython_extension",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home at its first use (PEP 562)."""
+    if name == "__version__":
+        return _distribution_version("yiemagent_nb")
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, those not yet imported too."""
+    return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(ipython: InteractiveShell) -> None:
+    """``%load_ext yiemagent_nb``: registers the magics and makes interrupts wake a waiting cell."""
+    from yiemagent_nb.magics import load  # noqa: PLC0415 - only a notebook needs it
+
+    load(ipython)
+
+
+def unload_ipython_extension(ipython: InteractiveShell) -> None:
+    """``%unload_ext yiemagent_nb``: takes everything back."""
+    from yiemagent_nb.magics import unload  # noqa: PLC0415
+
+    unload(ipython)

@@ -15,9 +15,19 @@ import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.models import LlmModel
 
-__all__ = ["DescribedBackend", "LlmCall", "LlmResponse", "OpenAIMessages", "accepted_keywords", "describe_backend"]
+__all__ = [
+    "DescribedBackend",
+    "LlmCall",
+    "LlmResponse",
+    "OpenAIMessages",
+    "accepted_keywords",
+    "default_backend",
+    "describe_backend",
+    "set_default_backend",
+]
 
 OpenAIMessages = Sequence[Mapping[str, Any]]
 """Messages in OpenAI's chat form, the system prompt first. Read-only: copy what you change."""
@@ -40,6 +50,25 @@ class DescribedBackend(Protocol):
     def model(self) -> LlmModel | None:
         """The model that answers when the agent names none."""
         ...
+
+
+_default_factories: list[Callable[[], LlmCall]] = []
+
+
+def set_default_backend(factory: Callable[[], LlmCall]) -> None:
+    """Say what answers when an agent is built without a backend. The package does so at import."""
+    _default_factories[:] = [factory]
+
+
+def default_backend() -> LlmCall:
+    """What answers when an agent is built without a backend.
+
+    Raises:
+        InvalidParametersError: Nothing was set.
+    """
+    if not _default_factories:
+        raise InvalidParametersError("An agent needs a backend.", "Pass llm_call, a function (messages) -> answer.")
+    return _default_factories[0]()
 
 
 def describe_backend(llm_call: LlmCall) -> str:

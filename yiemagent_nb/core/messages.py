@@ -116,7 +116,7 @@ class TextContent(_Frozen):
     text: str = Field(min_length=1)
 
     def __init__(self, text: str = "", **data: Any) -> None:
-        super().__init__(text=text, **data)
+        super().__init__(**{"text": text, **data})
 
 
 def _check_base64(value: str) -> str:
@@ -209,7 +209,7 @@ class ReasoningContent(_Frozen):
     signature: str | None = Field(default=None, repr=False)
 
     def __init__(self, text: str = "", **data: Any) -> None:
-        super().__init__(text=text, **data)
+        super().__init__(**{"text": text, **data})
 
 
 def _id_or_new(value: str) -> str:
@@ -231,15 +231,14 @@ class ToolCall(_Frozen):
 
 
 UserContent = Annotated[TextContent | ImageContent, Field(discriminator="type")]
-AssistantContent = Annotated[
-    TextContent | ImageContent | ReasoningContent | ToolCall, Field(discriminator="type")
-]
+AssistantContent = Annotated[TextContent | ImageContent | ReasoningContent | ToolCall, Field(discriminator="type")]
 
 _ContentInput = str | TextContent | ImageContent | ReasoningContent | ToolCall
 """One block; a string is text."""
 
 
 def read_content(value: object) -> object:
+    """Content as it may be given, a string, one block or several, as a tuple of blocks."""
     if isinstance(value, str):
         return (TextContent(value),) if value else ()
     if isinstance(value, BaseModel):
@@ -265,7 +264,7 @@ class UserMessage(_Message):
     content: Annotated[tuple[UserContent, ...], BeforeValidator(read_content)] = ()
 
     def __init__(self, content: _ContentInput | Sequence[_ContentInput | Mapping[str, Any]] = (), **data: Any) -> None:
-        super().__init__(content=content, **data)
+        super().__init__(**cast("dict[str, Any]", {"content": content, **data}))
 
     @property
     def text(self) -> str:
@@ -295,7 +294,7 @@ class AssistantMessage(_Message):
     needs_calls: ClassVar[bool] = False
 
     def __init__(self, content: _ContentInput | Sequence[_ContentInput | Mapping[str, Any]] = (), **data: Any) -> None:
-        super().__init__(content=content, **data)
+        super().__init__(**cast("dict[str, Any]", {"content": content, **data}))
 
     @field_validator("content", mode="after")
     @classmethod
@@ -387,7 +386,8 @@ def _tag(value: object) -> str | None:
     if role == "assistant":
         content = cast("Any", fields.get("content") or ())
         calls = fields.get("tool_calls") or any(
-            isinstance(block, ToolCall) or (isinstance(block, Mapping) and cast("Mapping[str, Any]", block).get("type") == "function")
+            isinstance(block, ToolCall)
+            or (isinstance(block, Mapping) and cast("Mapping[str, Any]", block).get("type") == "function")
             for block in content
         )
         return "AssistantToolCallMessage" if calls else "AssistantMessage"

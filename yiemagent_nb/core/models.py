@@ -42,7 +42,9 @@ class Usage(_Frozen):
     cache_read_tokens: int = Field(default=0, ge=0)
     cache_write_tokens: int = Field(default=0, ge=0)
     reasoning_tokens: int = Field(default=0, ge=0)
-    total_tokens: int = Field(default_factory=lambda data: data.get("input_tokens", 0) + data.get("output_tokens", 0), ge=0)
+    total_tokens: int = Field(
+        default_factory=lambda data: data.get("input_tokens", 0) + data.get("output_tokens", 0), ge=0
+    )
     cost: Cost | None = None
 
 

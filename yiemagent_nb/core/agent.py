@@ -1,0 +1,445 @@
+"""Agent: channels, state and a background task around the loop; no logic of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Literal, Self, final
+
+from yiemagent_nb.core.approval import Approval, Approvals
+from yiemagent_nb.core.backend import DescribedBackend, LlmCall, default_backend, describe_backend
+from yiemagent_nb.core.channels import Channel, Shutdown
+from yiemagent_nb.core.config import FormatMessages, LoopConfig, PrepareContext
+from yiemagent_nb.core.errors import InvalidParametersError
+from yiemagent_nb.core.events import AgentEnd, BackendChanged, Event, ToolsChanged
+from yiemagent_nb.core.hooks import AfterToolCall, AgentContext, BeforeToolCall, as_hooks
+from yiemagent_nb.core.hub import EventSink, Hub, Listener
+from yiemagent_nb.core.limits import Limits
+from yiemagent_nb.core.messages import AssistantMessage, Message
+from yiemagent_nb.core.models import THINKING_LEVELS, LlmModel, ThinkingLevel
+from yiemagent_nb.core.openai_form import parse_messages
+from yiemagent_nb.core.queues import PromptInput, QueueMode, Sendable, read_prompt
+from yiemagent_nb.core.runner import Runner
+from yiemagent_nb.core.runtime import ask_in_thread, ask_nested, running_loop
+from yiemagent_nb.core.signal import AbortSignal
+from yiemagent_nb.core.state import AgentState
+from yiemagent_nb.core.tools import ExecutionMode, Tool, as_tools
+
+__all__ = ["UNCHANGED", "Agent", "Unchanged"]
+
+
+@final
+class Unchanged:
+    """The type of ``UNCHANGED``."""
+
+    def __repr__(self) -> str:
+        """The marker's name."""
+        return "UNCHANGED"
+
+
+UNCHANGED: Final = Unchanged()
+"""Leaves a hook as it is, where None would take it away."""
+
+
+class Agent:
+    """An agent: a conversation with a model that may call tools.
+
+    Args:
+        llm_call: The backend: any callable, see ``yiemagent_nb.core.backend``. Default: the first
+            that is there of a model server on this machine, a key in the environment, ``Demo``.
+        system_prompt: What the model is told first.
+        model: Given to the backend; a string is a model's id. Default: the backend's own.
+        thinking_level: How much the model should think.
+        tools: Tools and plain functions.
+        messages: A history to begin with, in any form that ``parse_messages`` reads.
+        steering_mode: Whether messages on the input channel join a run one a turn or all at once.
+        follow_up_mode: The same for follow-ups.
+        tool_execution: How the calls of one answer run.
+        prepare_context: Chooses what is sent.
+        format_messages: Turns it into OpenAI's form.
+        before_tool_call: One hook or several; may block or change a call.
+        after_tool_call: One hook or several; may change a result.
+        event_sink: Sees every event, ``Trace`` included.
+        limits: What the agent may do.
+        options: Further keywords for the backend (``temperature``, …).
+        text_tool_calls: Understand calls that a model writes as text.
+        runtime: ``"loop"`` works on the event loop that first awaits the agent; ``"thread"`` on one
+            in a thread of its own, so that blocking cells do not stop it.
+
+    Example::
+
+        agent = Agent(my_llm_call, tools=[add])
+        message = await agent.prompt("What is 17 + 25?")
+        print(message.text)
+    """
+
+    def __init__(
+        self,
+        llm_call: LlmCall | None = None,
+        system_prompt: str = "",
+        *,
+        model: LlmModel | str | None = None,
+        thinking_level: ThinkingLevel = "off",
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        messages: Iterable[Message | Mapping[str, Any] | str] = (),
+        steering_mode: QueueMode = "one_at_a_time",
+        follow_up_mode: QueueMode = "one_at_a_time",
+        tool_execution: ExecutionMode = "parallel",
+        prepare_context: PrepareContext | None = None,
+        format_messages: FormatMessages | None = None,
+        before_tool_call: BeforeToolCall | Sequence[BeforeToolCall] | None = None,
+        after_tool_call: AfterToolCall | Sequence[AfterToolCall] | None = None,
+        event_sink: EventSink | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - immutable
+        options: Mapping[str, Any] | None = None,
+        text_tool_calls: bool = False,
+        runtime: Literal["loop", "thread"] = "loop",
+    ) -> None:
+        if llm_call is None:
+            llm_call = default_backend()
+        _require_callable("llm_call", llm_call)
+        as_hooks("before_tool_call", before_tool_call)
+        as_hooks("after_tool_call", after_tool_call)
+        self._config = LoopConfig(
+            llm_call=llm_call,
+            model=_as_model(model, llm_call),
+            thinking_level=thinking_level,
+            tool_execution=tool_execution,
+            prepare_context=prepare_context,
+            format_messages=format_messages,
+            before_tool_call=before_tool_call,
+            after_tool_call=after_tool_call,
+            limits=limits,
+            options=dict(options or {}),
+            text_tool_calls=text_tool_calls,
+        )
+        self._context = AgentContext(system_prompt, parse_messages(messages), as_tools(tools))
+        self._hub = Hub()
+        self._hub.set_sink(event_sink)
+        self._runner = Runner(self, self._context, self._config, self._hub)
+        self._runner.queues.steering_mode = steering_mode
+        self._runner.queues.follow_up_mode = follow_up_mode
+        if runtime == "thread":
+            self._runner.binding.move_to_thread()
+
+    # What it is
+
+    def __repr__(self) -> str:
+        """The backend, the number of tools and messages, and whether it works."""
+        state = "closed" if self.closed else "running" if self.is_running else "idle"
+        return f"<Agent {self.backend_label}, {len(self._context.tools)} tools, {len(self.messages)} messages, {state}>"
+
+    @property
+    def state(self) -> AgentState:
+        """A snapshot, from any thread."""
+        run = self._runner.run
+        return AgentState(
+            system_prompt=self._context.system_prompt,
+            model=self._config.model,
+            thinking_level=self._config.thinking_level,
+            tools=dict(self._context.tools),
+            messages=self.messages,
+            is_streaming=run is not None,
+            streaming_message=None if run is None else run.streaming_message,
+            pending_tool_calls=frozenset() if run is None else frozenset(run.pending_calls),
+            error_message=self._runner.error_message if run is None else run.error_message,
+        )
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The history, oldest first."""
+        return tuple(self._context.messages)
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name, in the order in which they were registered."""
+        return MappingProxyType(self._context.tools)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is active."""
+        return self._runner.run is not None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the agent was shut down."""
+        return self._runner.queues.closed
+
+    @property
+    def input_channel(self) -> Channel[Sendable | Shutdown, Any]:
+        """What people say, 16 at most: starts a run, or steers the one that goes on."""
+        return self._runner.queues.input
+
+    @property
+    def follow_up_channel(self) -> Channel[Sendable, Any]:
+        """What comes after the work in hand, 32 at most."""
+        return self._runner.queues.follow_up
+
+    @property
+    def output_channel(self) -> Channel[dict[str, Any], dict[str, Any]]:
+        """Every answer in OpenAI's form. Until someone first reads it, it keeps the newest 16."""
+        return self._runner.queues.output
+
+    @property
+    def approvals(self) -> Approvals:
+        """The calls that wait for a person's word."""
+        return self._runner.approvals
+
+    @property
+    def llm_call(self) -> LlmCall:
+        """The backend that answers from the next turn on."""
+        return self._config.llm_call
+
+    @property
+    def backend_label(self) -> str:
+        """A short name of the backend, to show."""
+        return describe_backend(self._config.llm_call)
+
+    # Talking to it
+
+    async def prompt(self, input: PromptInput) -> AssistantMessage:  # noqa: A002 - the term of the contract
+        """Say something and wait for the end of the run; returns its last answer.
+
+        A failed or aborted run returns too: see the answer's ``stop_reason``. Cancelling the
+        caller aborts the run.
+
+        Raises:
+            AgentBusyError: A run is active; use ``steer`` or ``follow_up``.
+            InvalidMessageRoleError: A message that people do not send.
+            RateLimitedError: A limit is reached; nothing was sent.
+            AgentClosedError: The agent was shut down.
+        """
+        messages = read_prompt(input)
+        return await self._runner.binding.run(lambda: self._runner.prompt(messages))
+
+    async def continue_(self) -> AssistantMessage:
+        """Go on from the history as it stands, as after an error; returns the run's last answer.
+
+        Where the history ends in an answer, what waits on the input channel is taken, else what
+        waits on the follow-up channel.
+
+        Raises:
+            AgentBusyError: A run is active.
+            InvalidMessageRoleError: Nothing waits, and the history's last message is an answer.
+        """
+        return await self._runner.binding.run(self._runner.continue_)
+
+    def ask(self, input: PromptInput) -> AssistantMessage:  # noqa: A002
+        """``prompt`` for synchronous code: a plain script, or a cell without ``await``.
+
+        In a script the agent moves to an event loop in a thread of its own. Inside a running loop
+        the run is nested in it, so that widgets go on; ``asyncio.timeout`` around it does not stop
+        it, and clicks do not arrive meanwhile. Ctrl-C aborts the run and leaves the agent usable.
+
+        Raises:
+            InvalidParametersError: A hook waits for a click, which cannot arrive in a nested run.
+            KeyboardInterrupt: Ctrl-C was pressed.
+        """
+        loop = running_loop()
+        if loop is not None:
+            _refuse_clicks(self._config.before_tool_call)
+            return ask_nested(loop, lambda: self.prompt(input), self.abort)
+        return ask_in_thread(self._runner.binding.for_synchronous_code(), lambda: self.prompt(input), self.abort)
+
+    async def stream(self, input: PromptInput) -> AsyncGenerator[Event, None]:  # noqa: A002
+        """Say something and yield the events of the run. Leaving the iteration early aborts it.
+
+        Raises:
+            AgentBusyError: A run is active.
+        """
+        loop = asyncio.get_running_loop()
+        self._runner.require_idle()
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+
+        def listen(event: Event, _signal: AbortSignal) -> None:
+            if running_loop() is loop:
+                queue.put_nowait(event)
+            else:
+                loop.call_soon_threadsafe(queue.put_nowait, event)
+
+        unsubscribe = self.subscribe(listen)
+        task = loop.create_task(self.prompt(input))
+        task.add_done_callback(lambda _: queue.put_nowait(None))
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+                if isinstance(event, AgentEnd):
+                    break
+            await task
+        finally:
+            unsubscribe()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+
+    def steer(self, message: str | Sendable) -> None:
+        """Put on the input channel without waiting: joins the run that goes on, or starts one.
+
+        Raises:
+            ChannelFull: 16 messages wait.
+            RateLimitedError: A limit is reached; nothing was sent.
+        """
+        self.input_channel.put_nowait(message)
+
+    def follow_up(self, message: str | Sendable) -> None:
+        """Put on the follow-up channel without waiting: comes when the agent would stop.
+
+        Raises:
+            ChannelFull: 32 messages wait.
+            RateLimitedError: A limit is reached; nothing was sent.
+        """
+        self.follow_up_channel.put_nowait(message)
+
+    def abort(self) -> None:
+        """Stop the run, from any thread. What waits in the channels stays there.
+
+        What had streamed is kept, every call gets a result, and the agent can be prompted again.
+        """
+        self._runner.abort()
+
+    async def wait_idle(self) -> None:
+        """Wait until nothing runs and listeners have handled the last ``AgentEnd``.
+
+        Raises:
+            AgentBusyError: Awaited inside a listener, which would wait for itself.
+        """
+        await self._runner.binding.run(self._runner.wait_idle)
+
+    async def shutdown(self) -> None:
+        """End after the work in hand: what was put on the input channel before comes first."""
+        await self._runner.binding.run(self._runner.shutdown)
+        self._runner.binding.stop_thread()
+
+    def reset(self) -> None:
+        """Forget the conversation, what waits in the channels, and what was allowed for the session.
+
+        Raises:
+            AgentBusyError: A run is active; abort it first.
+        """
+        self._runner.reset()
+
+    async def __aenter__(self) -> Self:
+        """The agent itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Shut down; after an error, abort first."""
+        if error is not None:
+            self.abort()
+        await self.shutdown()
+
+    # Listening and changing
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener(event, signal)`` for every event; returns what takes it back.
+
+        A sync listener is called inline, in order, on the agent's event loop, and must be quick.
+        An async one has a queue of its own. One that raises is reported and stays subscribed.
+        """
+        return self._hub.subscribe(listener)
+
+    def set_event_sink(self, sink: EventSink | None) -> None:
+        """Send every event, ``Trace`` included, to ``sink``, or to none."""
+        self._hub.set_sink(sink)
+
+    def set_llm_call(self, llm_call: LlmCall, model: LlmModel | str | None = None) -> None:
+        """Let another backend answer from the next turn on, in mid-run too.
+
+        Args:
+            llm_call: The backend.
+            model: The model to ask it for; default: its own.
+        """
+        _require_callable("llm_call", llm_call)
+        self._config.model = _as_model(model, llm_call)
+        self._config.llm_call = llm_call
+        name = self._config.model.id if self._config.model else None
+        self._runner.tell(BackendChanged(self.backend_label, name))
+
+    def set_tools(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
+        """Replace the tools from the next turn on, in mid-run too.
+
+        Raises:
+            InvalidParametersError: Two tools have one name; nothing was changed.
+        """
+        self._context.tools = as_tools(tools)
+        self._runner.tell(ToolsChanged(tuple(self._context.tools)))
+
+    def add_tools(self, *tools: Tool | Callable[..., Any]) -> None:
+        """Add tools, so that the model can call them from the next turn on.
+
+        Raises:
+            InvalidParametersError: A name is taken; nothing was changed.
+        """
+        self.set_tools((*self._context.tools.values(), *tools))
+
+    def set_hooks(
+        self,
+        *,
+        before_tool_call: BeforeToolCall | Sequence[BeforeToolCall] | Unchanged | None = UNCHANGED,
+        after_tool_call: AfterToolCall | Sequence[AfterToolCall] | Unchanged | None = UNCHANGED,
+        prepare_context: PrepareContext | Unchanged | None = UNCHANGED,
+        format_messages: FormatMessages | Unchanged | None = UNCHANGED,
+    ) -> None:
+        """Replace hooks from the next turn on, in mid-run too; None takes one away.
+
+        Raises:
+            InvalidParametersError: Something given cannot be called; nothing was changed.
+        """
+        given = {
+            "before_tool_call": before_tool_call,
+            "after_tool_call": after_tool_call,
+            "prepare_context": prepare_context,
+            "format_messages": format_messages,
+        }
+        changes = {name: hook for name, hook in given.items() if not isinstance(hook, Unchanged)}
+        for name, hook in changes.items():
+            as_hooks(name, hook)
+        for name, hook in changes.items():
+            setattr(self._config, name, hook)
+
+    def set_system_prompt(self, system_prompt: str) -> None:
+        """Tell the model something else first, from the next turn on."""
+        self._context.system_prompt = system_prompt
+
+    def set_thinking_level(self, level: ThinkingLevel) -> None:
+        """Let the model think more or less from the next turn on.
+
+        Raises:
+            InvalidParametersError: No such level.
+        """
+        if level not in THINKING_LEVELS:
+            raise InvalidParametersError(
+                f"{level!r} is no thinking level; expected one of {', '.join(THINKING_LEVELS)}."
+            )
+        self._config.thinking_level = level
+
+    def set_limits(self, limits: Limits) -> None:
+        """Change what the agent may do."""
+        self._config.limits = limits
+
+
+def _refuse_clicks(hooks: object) -> None:
+    if any(isinstance(hook, Approval) and hook.needs_person for hook in as_hooks("before_tool_call", hooks)):
+        raise InvalidParametersError(
+            "ask() cannot wait for an approval: no click arrives while a cell runs synchronously.",
+            "Use `await agent.prompt(...)`, or approve(ask=...) that answers in code.",
+        )
+
+
+def _require_callable(name: str, value: object) -> None:
+    if not callable(value):
+        raise InvalidParametersError(
+            f"{name} must be callable, not {type(value).__name__}.",
+            "Pass a function (messages) -> answer, or a backend such as OpenAICompatible(...).",
+        )
+
+
+def _as_model(model: LlmModel | str | None, llm_call: LlmCall) -> LlmModel | None:
+    if isinstance(model, str):
+        return LlmModel(id=model)
+    if model is None and isinstance(llm_call, DescribedBackend):
+        return llm_call.model
+    return model

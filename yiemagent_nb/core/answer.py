@@ -1,0 +1,177 @@
+"""One LLM call: what is sent, and the answer as it streams in."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from yiemagent_nb.core.assemble import Assembler
+from yiemagent_nb.core.backend import DescribedBackend, OpenAIMessages, accepted_keywords
+from yiemagent_nb.core.concurrency import Interrupted, Outcome, iterate_in_thread, run_abortable, run_in_thread
+from yiemagent_nb.core.errors import BackendError, HookError, YiemAgentError
+from yiemagent_nb.core.events import AgentError, MessageStart, MessageUpdate
+from yiemagent_nb.core.extract import extract
+from yiemagent_nb.core.hooks import AgentContext, hook_name
+from yiemagent_nb.core.messages import AssistantMessage, new_id
+from yiemagent_nb.core.run import Run
+
+__all__ = ["answer"]
+
+PIECES_PER_BREATH = 64
+"""So many pieces may come without a pause before others on the event loop have their turn."""
+
+
+async def answer(run: Run) -> AssistantMessage:
+    """Ask the model once and append its answer, whole, aborted or failed. Never raises.
+
+    Tells ``MessageStart``, a ``MessageUpdate`` for each delta, and ``MessageEnd``.
+    """
+    message_id = new_id("msg")
+    assembler = Assembler(tool_names=run.context.tools.keys(), text_tool_calls=run.config.text_tool_calls)
+    run.assembler = assembler
+    run.emit(MessageStart(message_id, AssistantMessage()))
+    error: YiemAgentError | None = None
+    try:
+        message = await run_abortable(_ask(run, assembler, message_id), run.signal)
+    except Interrupted:
+        message = assembler.partial("aborted", run.signal.reason)
+    except Outcome as outcome:
+        if isinstance(outcome.args[0], KeyboardInterrupt):
+            run.signal.abort("interrupted from the keyboard")
+            message = assembler.partial("aborted", run.signal.reason)
+        else:
+            error = _wrap(run, outcome.args[0])
+            message = assembler.partial("error", str(error))
+    except Exception as failure:
+        error = _wrap(run, failure)
+        message = assembler.partial("error", str(error))
+    except BaseException:  # the task is cancelled, or a person interrupts: keep what has come
+        run.assembler = None
+        run.add(_complete(run, assembler.partial("aborted", "the event loop was stopped")), message_id)
+        raise
+    if message.stop_reason == "error" and error is None:
+        error = BackendError(message.error_message or "The server ended its answer with an error.")
+    run.assembler = None
+    run.error_message = None if error is None else str(error)
+    message = _complete(run, message)
+    run.step("llm.answered", stop_reason=message.stop_reason, calls=len(message.tool_calls))
+    run.add(message, message_id)
+    if error is not None:
+        run.emit(AgentError(error.code, str(error)))
+    return message
+
+
+async def _ask(run: Run, assembler: Assembler, message_id: str) -> AssistantMessage:
+    config = run.config
+    context = run.context
+    if config.prepare_context is not None:
+        context = await _call_hook(config.prepare_context, AgentContext, run.state())
+        run.step("context.prepared", messages=len(context.messages))
+    if config.format_messages is None:
+        provider = config.llm_call.provider if isinstance(config.llm_call, DescribedBackend) else ""
+        messages: OpenAIMessages = config.request_builder.build(context.system_prompt, context.messages, provider)
+    else:
+        messages = await _call_hook(config.format_messages, Sequence, context)
+    run.step("messages.formatted", messages=len(messages))
+    if run.signal.aborted:
+        raise Interrupted
+    offered = {
+        **config.options,
+        "tools": config.request_builder.build_tools(context.tools),
+        "model": config.model,
+        "thinking_level": config.thinking_level,
+        "signal": run.signal,
+    }
+    run.step("llm.called", messages=len(messages), tools=len(context.tools))
+    response: object = await _call(config.llm_call, messages, offered)
+    if isinstance(response, AsyncIterable):
+        pieces = aiter(cast("AsyncIterable[Any]", response))
+    elif isinstance(response, Iterator):
+        pieces: AsyncIterator[Any] = iterate_in_thread(cast("Iterator[Any]", response), run.signal)
+    else:
+        return extract(response, tool_names=context.tools.keys(), text_tool_calls=config.text_tool_calls)
+    return await _assemble(run, pieces, assembler, message_id)
+
+
+async def _assemble(run: Run, pieces: AsyncIterator[Any], assembler: Assembler, message_id: str) -> AssistantMessage:
+    emit = run.emit
+    count = 0
+    try:
+        async for piece in pieces:
+            if run.signal.aborted:
+                raise Interrupted
+            for delta in assembler.feed(piece):
+                emit(
+                    MessageUpdate(
+                        message_id,
+                        delta.kind,
+                        delta.text,
+                        delta.offset,
+                        delta.block,
+                        delta.tool_call_id,
+                        delta.tool_name,
+                    )
+                )
+            count += 1
+            if not count % PIECES_PER_BREATH:
+                await asyncio.sleep(0)
+    finally:
+        if callable(close := getattr(pieces, "aclose", None)):
+            await cast("Callable[[], Awaitable[None]]", close)()
+    return assembler.finish()
+
+
+async def _call(llm_call: object, messages: OpenAIMessages, offered: Mapping[str, Any]) -> object:
+    """Call a backend: on the event loop if it is async or says what it is, else in a thread."""
+    call = cast("Callable[..., Any]", llm_call)
+    keywords = accepted_keywords(call, offered)
+    function = llm_call if inspect.isroutine(llm_call) else getattr(llm_call, "__call__", llm_call)  # noqa: B004
+    if (
+        isinstance(llm_call, DescribedBackend)
+        or inspect.iscoroutinefunction(function)
+        or inspect.isasyncgenfunction(function)
+    ):
+        response = call(messages, **keywords)
+    else:
+        response = await run_in_thread(lambda: call(messages, **keywords))
+    return await response if inspect.isawaitable(response) else response
+
+
+async def _call_hook(hook: Callable[[Any], Any], expected: type, argument: object) -> Any:
+    try:
+        value = hook(argument)
+        if inspect.isawaitable(value):
+            value = await value
+    except Exception as error:
+        raise HookError(f"The hook {hook_name(hook)} raised {type(error).__name__}: {error}") from error
+    if not isinstance(value, expected):
+        raise HookError(f"The hook {hook_name(hook)} returned {type(value).__name__}; expected {expected.__name__}.")
+    return value
+
+
+def _wrap(run: Run, error: BaseException) -> YiemAgentError:
+    if isinstance(error, YiemAgentError):
+        return error
+    name = hook_name(run.config.llm_call)
+    return BackendError(f"llm_call {name} raised {type(error).__name__}: {error}", "Nothing was lost: prompt again.")
+
+
+def _complete(run: Run, message: AssistantMessage) -> AssistantMessage:
+    """Fill in what the backend left out: who answered, and what it cost."""
+    config = run.config
+    update: dict[str, Any] = {}
+    if not message.provider and isinstance(config.llm_call, DescribedBackend):
+        update["provider"] = config.llm_call.provider
+    model = config.model
+    if model is not None:
+        if not message.model:
+            update["model"] = model.id
+        if message.usage is not None and message.usage.cost is None:
+            update["usage"] = message.usage.model_copy(update={"cost": model.cost.of(message.usage)})
+    if update:
+        message = message.model_copy(update=update)
+    if message.usage is not None and message.usage.cost is not None:
+        run.spent += message.usage.cost.total
+    return message

@@ -1,0 +1,222 @@
+"""Approval: a hook that asks a person before a tool runs.
+
+``approve()`` is given to an agent as ``before_tool_call``. Each request waits in the agent's
+``approvals`` and is answered from the widget, from a cell, or by a function given as ``ask``::
+
+    agent = Agent(tools=[delete_file], before_tool_call=approve())
+    ...
+    request = agent.approvals.pending[0]
+    agent.approvals.resolve(request.request_id, "allow_once")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import json
+import threading
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+from yiemagent_nb.core.errors import InvalidParametersError
+from yiemagent_nb.core.events import ApprovalChoice, ApprovalRequested, ApprovalResolved, Event
+from yiemagent_nb.core.hooks import BeforeToolCallContext, BeforeToolCallResult
+from yiemagent_nb.core.messages import new_id
+from yiemagent_nb.core.signal import AbortSignal
+from yiemagent_nb.core.tools import Tool
+
+__all__ = ["Approval", "ApprovalPolicy", "Approvals", "Decision", "approve"]
+
+Verdict = Literal["ask", "allow", "deny"]
+ApprovalPolicy = Callable[[Tool, dict[str, Any]], Verdict] | Collection[str]
+"""Which calls to ask for: the names of tools, or a function of the tool and its arguments."""
+
+CHOICES: tuple[ApprovalChoice, ...] = get_args(ApprovalChoice)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A person's answer. ``arguments`` belong to ``allow_edited``, ``reason`` to ``deny``."""
+
+    choice: ApprovalChoice
+    reason: str = ""
+    arguments: Mapping[str, Any] | None = None
+
+
+Ask = Callable[[ApprovalRequested], Decision | ApprovalChoice | Awaitable[Decision | ApprovalChoice]]
+
+
+def _key(tool: Tool) -> tuple[str, str, str]:
+    """What an approval for the session is tied to: a changed definition must be approved again."""
+    definition = json.dumps([tool.description, dict(tool.input_schema)], sort_keys=True, default=repr)
+    return tool.source, tool.original_name, hashlib.sha256(definition.encode("utf-8", "replace")).hexdigest()
+
+
+class Approvals:
+    """The requests that wait for an answer. ``resolve`` may be called from any thread.
+
+    Args:
+        emit: Takes the events ``ApprovalRequested`` and ``ApprovalResolved``.
+    """
+
+    def __init__(self, emit: Callable[[Event], None]) -> None:
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._waiting: dict[str, tuple[ApprovalRequested, Callable[[Decision], None]]] = {}
+        self._session: set[tuple[str, str, str]] = set()
+
+    @property
+    def pending(self) -> tuple[ApprovalRequested, ...]:
+        """What waits for an answer, oldest first."""
+        with self._lock:
+            return tuple(request for request, _ in self._waiting.values())
+
+    def allowed_for_session(self, tool: Tool) -> bool:
+        """Whether a person allowed this tool, as it is defined now, until ``clear``."""
+        return bool(self._session) and _key(tool) in self._session
+
+    def clear(self) -> None:
+        """Forget what was allowed for the session."""
+        self._session.clear()
+
+    def resolve(
+        self,
+        request_id: str,
+        choice: ApprovalChoice,
+        reason: str = "",
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Answer a request.
+
+        Args:
+            request_id: From ``ApprovalRequested``.
+            choice: ``allow_once``, ``allow_session``, ``allow_edited`` or ``deny``.
+            reason: Told to the model with ``deny``.
+            arguments: What to call the tool with, with ``allow_edited``.
+
+        Raises:
+            InvalidParametersError: No such request waits, or the choice is none of these.
+        """
+        if choice not in CHOICES:
+            raise InvalidParametersError(f"{choice!r} is no approval choice; expected one of {', '.join(CHOICES)}.")
+        if choice == "allow_edited" and arguments is None:
+            raise InvalidParametersError("allow_edited needs the edited arguments.", "Pass arguments={...}.")
+        with self._lock:
+            waiting = self._waiting.pop(request_id, None)
+        if waiting is None:
+            raise InvalidParametersError(
+                f"No request {request_id!r} waits for approval.", "It was answered, or its run was aborted."
+            )
+        waiting[1](Decision(choice, reason, arguments))
+
+    async def request(self, tool: Tool, request: ApprovalRequested, signal: AbortSignal, ask: Ask | None) -> Decision:
+        """Ask and wait for the answer; an abort answers ``deny``."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Decision] = loop.create_future()
+
+        def settle(decision: Decision) -> None:
+            if not answer.done():
+                answer.set_result(decision)
+
+        def wake(decision: Decision) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settle, decision)
+
+        if ask is None:
+            with self._lock:
+                self._waiting[request.request_id] = (request, wake)
+        forget = signal.on_abort(lambda: wake(Decision("deny", "the run was aborted")))
+        decision = Decision("deny", "nobody answered")
+        self._emit(request)
+        try:
+            decision = await answer if ask is None else await _ask(ask, request)
+            if decision.choice == "allow_session":
+                self._session.add(_key(tool))
+        finally:
+            forget()
+            with self._lock:
+                self._waiting.pop(request.request_id, None)
+            self._emit(ApprovalResolved(request.request_id, request.tool_call_id, decision.choice, decision.reason))
+        return decision
+
+
+async def _ask(ask: Ask, request: ApprovalRequested) -> Decision:
+    answer = ask(request)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    decision = Decision(answer) if isinstance(answer, str) else answer
+    if not isinstance(decision, Decision) or decision.choice not in CHOICES:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidParametersError(f"ask returned {answer!r}; expected a Decision or one of {', '.join(CHOICES)}.")
+    return decision
+
+
+class Approval:
+    """The hook that ``approve`` makes."""
+
+    __name__ = "approve"
+
+    def __init__(self, policy: ApprovalPolicy | None, ask: Ask | None) -> None:
+        self._policy = policy
+        self._ask = ask
+
+    def __repr__(self) -> str:
+        """The policy alone."""
+        return f"approve({self._policy!r})" if self._policy is not None else "approve()"
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether an answer can only come from outside the run, such as a click in a widget."""
+        return self._ask is None
+
+    async def __call__(self, context: BeforeToolCallContext, signal: AbortSignal) -> BeforeToolCallResult | None:
+        """Ask where the policy says so; block what was denied."""
+        tool = context.tool
+        verdict = self._verdict(tool, context.arguments)
+        if verdict == "allow" or (verdict == "ask" and context.approvals.allowed_for_session(tool)):
+            return None
+        if verdict == "deny":
+            return BeforeToolCallResult(block=True, reason="The policy does not allow this call.")
+        request = ApprovalRequested(
+            request_id=new_id("approval"),
+            tool_call_id=context.tool_call.id,
+            tool_name=tool.name,
+            args=context.arguments,
+            source=tool.source,
+            description=tool.description,
+        )
+        decision = await context.approvals.request(tool, request, signal, self._ask)
+        if decision.choice == "deny":
+            reason = f": {decision.reason}" if decision.reason else "."
+            return BeforeToolCallResult(block=True, reason=f"The person denied this call{reason}")
+        if decision.choice == "allow_edited":
+            return BeforeToolCallResult(arguments=decision.arguments)
+        return None
+
+    def _verdict(self, tool: Tool, arguments: dict[str, Any]) -> Verdict:
+        if self._policy is None:
+            return "allow" if tool.annotations.read_only else "ask"
+        if callable(self._policy):
+            verdict = cast("Any", self._policy(tool, arguments))
+            if verdict not in get_args(Verdict):
+                raise InvalidParametersError(
+                    f"The approval policy returned {verdict!r} for {tool.name}; expected 'ask', 'allow' or 'deny'."
+                )
+            return verdict
+        return "ask" if tool.name in self._policy else "allow"
+
+
+def approve(policy: ApprovalPolicy | None = None, *, ask: Ask | None = None) -> Approval:
+    """A ``before_tool_call`` hook that asks a person.
+
+    Args:
+        policy: Which calls to ask for: a collection of tool names, or a function
+            ``(tool, arguments) -> "ask" | "allow" | "deny"``. Default: all tools that are not
+            marked read-only.
+        ask: Answers in code: ``(request) -> Decision | choice``, sync or async. Without it the
+            request waits in ``agent.approvals`` for a widget or a cell.
+    """
+    if isinstance(policy, str):
+        policy = (policy,)
+    return Approval(policy, ask)

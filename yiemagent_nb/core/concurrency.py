@@ -1,0 +1,201 @@
+"""Running what others wrote: in a thread, or in a task that an abort or a timeout ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+from yiemagent_nb.core.signal import AbortSignal
+
+__all__ = ["ABORT_GRACE", "Interrupted", "Outcome", "iterate_in_thread", "run_abortable", "run_in_thread"]
+
+ABORT_GRACE = 1.0
+"""Seconds that something cancelled has to clean up before it is left behind."""
+
+Value = TypeVar("Value")
+
+_left_behind: set[asyncio.Task[Any]] = set()
+_log = logging.getLogger("yiemagent_nb")
+
+
+class Interrupted(Exception):  # noqa: N818 - never leaves this package
+    """What ran was cancelled by an abort or a timeout before it gave a value."""
+
+
+class Outcome(Exception):  # noqa: N818
+    """Carries a ``BaseException`` that must not reach the event loop, such as ``SystemExit``."""
+
+
+def run_in_thread(function: Callable[..., Value], *arguments: Any) -> asyncio.Future[Value]:
+    """Run a function in a thread of its own, with the caller's context variables.
+
+    The thread is a daemon: one that hangs blocks neither a pool nor the interpreter's exit.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Value] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(value)
+        elif isinstance(error, StopIteration) or not isinstance(error, Exception):
+            future.set_exception(Outcome(error))  # neither may be set on a future
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        value, error = None, None
+        try:
+            value = context.run(function, *arguments)
+        except BaseException as caught:
+            error = caught
+        try:
+            loop.call_soon_threadsafe(settle, value, error)
+        except RuntimeError:
+            _log.warning("%r ended after its event loop was closed; its result is lost", function)
+
+    name = getattr(function, "__name__", type(function).__name__)
+    threading.Thread(target=work, name=f"yiemagent_nb {name}", daemon=True).start()
+    return future
+
+
+async def iterate_in_thread(iterator: Iterator[Value], signal: AbortSignal) -> AsyncGenerator[Value, None]:
+    """Iterate over a blocking iterator in a thread; at most 64 items run ahead of the reader."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[tuple[Value] | None] = asyncio.Queue()
+    room = threading.Semaphore(64)
+
+    def pump() -> None:
+        try:
+            for item in iterator:
+                room.acquire()
+                if signal.aborted:
+                    break
+                loop.call_soon_threadsafe(queue.put_nowait, (item,))
+        finally:
+            if callable(close := getattr(iterator, "close", None)):
+                close()
+            loop.call_soon_threadsafe(queue.put_nowait, None)
+
+    pumping = run_in_thread(pump)
+    forget = signal.on_abort(room.release)
+    try:
+        while (entry := await queue.get()) is not None:
+            room.release()
+            yield entry[0]
+        await pumping
+    finally:
+        forget()
+        room.release()
+        if not pumping.done():
+            pumping.cancel()
+
+
+async def run_abortable(work: Coroutine[Any, Any, Value], signal: AbortSignal, seconds: float | None = None) -> Value:
+    """Await ``work`` in a task of its own that ``signal`` or ``seconds`` cancel.
+
+    Something that swallows its cancellation is left behind after ``ABORT_GRACE`` seconds. What
+    finishes in spite of the cancellation counts.
+
+    Args:
+        work: The coroutine.
+        signal: Cancels it when set; set before, ``work`` does not start.
+        seconds: How long it may take; None waits without end.
+
+    Raises:
+        Interrupted: It was cancelled by the signal.
+        TimeoutError: It was cancelled because its time was over.
+        Outcome: It raised a ``BaseException`` that is no ``Exception``.
+    """
+    if signal.aborted:
+        work.close()
+        raise Interrupted
+    watch = _Watch(asyncio.get_running_loop().create_task(_contain(work)), signal)
+    try:
+        await watch.until_over(seconds)
+    except asyncio.CancelledError:
+        _leave_behind(watch.task)
+        raise
+    return watch.value()
+
+
+class _Watch:
+    """A task, and what may end it early."""
+
+    def __init__(self, task: asyncio.Task[Any], signal: AbortSignal) -> None:
+        self.task = task
+        self._signal = signal
+        self._loop = task.get_loop()
+        self._over: asyncio.Future[None] = self._loop.create_future()
+        self._grace: asyncio.TimerHandle | None = None
+        self._late = False
+        task.add_done_callback(self._end)
+
+    async def until_over(self, seconds: float | None) -> None:
+        """Wait until the task has ended, or had its time to clean up."""
+        deadline = None if seconds is None else self._loop.call_later(seconds, self._expire)
+        forget = self._signal.on_abort(self._on_abort)
+        try:
+            await self._over
+        finally:
+            forget()
+            for timer in (deadline, self._grace):
+                if timer is not None:
+                    timer.cancel()
+
+    def value(self) -> Any:
+        """What the task gave; raises where it gave nothing."""
+        if not self.task.done():
+            _leave_behind(self.task)
+        elif not self.task.cancelled():
+            return self.task.result()
+        elif not self._late and not self._signal.aborted:
+            raise Outcome(asyncio.CancelledError("it cancelled itself"))
+        raise TimeoutError if self._late else Interrupted
+
+    def _end(self, _: object = None) -> None:
+        if not self._over.done():
+            self._over.set_result(None)
+
+    def _cancel(self) -> None:
+        if not self.task.done():
+            self.task.cancel()
+            self._grace = self._loop.call_later(ABORT_GRACE, self._end)
+
+    def _expire(self) -> None:
+        self._late = True
+        self._cancel()
+
+    def _on_abort(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._cancel)
+
+
+async def _contain(work: Awaitable[Value]) -> Value:
+    """Keep what would stop the event loop (``SystemExit``, ``KeyboardInterrupt``) inside the task."""
+    try:
+        return await work
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        raise Outcome(error) from error
+
+
+def _leave_behind(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and keep it alive until it ends, so that its end is seen."""
+
+    def ended(task: asyncio.Task[Any]) -> None:
+        _left_behind.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("a cancelled task ended with %r", error)
+
+    if not task.done():
+        task.cancel()
+    _left_behind.add(task)
+    task.add_done_callback(ended)

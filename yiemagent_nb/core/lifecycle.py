@@ -1,0 +1,335 @@
+"""The life of a tool call: prepare, execute, finalize, and the message that ends it.
+
+None of the three phases raises. Whatever a model, a tool or a hook does wrong becomes a
+``ToolResult`` with ``is_error``, whose text the model can act on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from yiemagent_nb.core.approval import Approvals
+from yiemagent_nb.core.concurrency import Interrupted, Outcome, run_abortable, run_in_thread
+from yiemagent_nb.core.errors import (
+    ExecutionAbortedError,
+    ExecutionTimeoutError,
+    HookError,
+    InvalidParametersError,
+    ToolFailedError,
+    ToolNotFoundError,
+    YiemAgentError,
+)
+from yiemagent_nb.core.events import Event, ToolExecutionUpdate
+from yiemagent_nb.core.hooks import (
+    AfterToolCallContext,
+    AgentContext,
+    BeforeToolCallContext,
+    BeforeToolCallResult,
+    hook_name,
+)
+from yiemagent_nb.core.messages import AssistantMessage, ToolCall, ToolResultMessage
+from yiemagent_nb.core.results import ToolResult, to_tool_result
+from yiemagent_nb.core.signal import AbortSignal
+from yiemagent_nb.core.tools import Tool, validate_arguments, validate_tool_arguments
+from yiemagent_nb.core.validation import json_copy, shorten
+
+__all__ = [
+    "CallScope",
+    "ExecutedToolCall",
+    "ImmediateOutcome",
+    "PreparedToolCall",
+    "create_tool_result_message",
+    "error_result",
+    "execute_prepared_tool_call",
+    "finalize_executed_tool_call",
+    "prepare_tool_call",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CallScope:
+    """What the phases of one batch share.
+
+    Args:
+        message: The answer that asked for the calls.
+        context: The agent's context.
+        signal: The run's signal.
+        emit: Takes events, on the event loop.
+        before_hooks: Asked in order before a call runs.
+        after_hooks: Asked in order after it ran.
+        approvals: Where an approval hook asks.
+        trace: Takes named steps; None where nobody listens.
+    """
+
+    message: AssistantMessage
+    context: AgentContext
+    signal: AbortSignal
+    emit: Callable[[Event], None]
+    approvals: Approvals
+    before_hooks: tuple[Callable[..., Any], ...] = ()
+    after_hooks: tuple[Callable[..., Any], ...] = ()
+    trace: Callable[[str, Mapping[str, Any]], None] | None = None
+
+    def step(self, name: str, call: ToolCall, **data: Any) -> None:
+        """Trace a named step of a call."""
+        if self.trace is not None:
+            self.trace(name, {"tool_call_id": call.id, "tool_name": call.name, **data})
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedToolCall:
+    """A call that may run, with its validated arguments."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ImmediateOutcome:
+    """A call that does not run, with its result."""
+
+    call: ToolCall
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedToolCall:
+    """A call that ran. ``duration`` is in seconds."""
+
+    prepared: PreparedToolCall
+    result: ToolResult
+    duration: float
+    interrupted: bool = field(default=False)
+
+
+def error_result(error: YiemAgentError) -> ToolResult:
+    """An error as the model reads it."""
+    return ToolResult(str(error), is_error=True, details={"code": error.code, "message": error.message})
+
+
+async def prepare_tool_call(call: ToolCall, scope: CallScope) -> PreparedToolCall | ImmediateOutcome:
+    """Look the tool up, validate the arguments, ask the hooks. Never raises."""
+    try:
+        return await _prepare(call, scope)
+    except YiemAgentError as error:
+        scope.step("call.refused", call, code=error.code)
+        return ImmediateOutcome(call, error_result(error))
+    except Interrupted:
+        return ImmediateOutcome(call, error_result(aborted(call, started=False)))
+    except Exception as error:  # a validator that fails in a way of its own
+        return ImmediateOutcome(call, error_result(InvalidParametersError(_describe(error))))
+
+
+async def _prepare(call: ToolCall, scope: CallScope) -> PreparedToolCall | ImmediateOutcome:
+    if scope.signal.aborted:
+        raise aborted(call, started=False)
+    scope.step("call.lookup", call)
+    tool = scope.context.tools.get(call.name)
+    if tool is None:
+        raise _not_found(call.name, scope.context.tools)
+    arguments = validate_tool_arguments(tool, call)
+    scope.step("call.validated", call)
+    for hook in scope.before_hooks:
+        scope.step("call.before_hook", call, hook=hook_name(hook))
+        offered = BeforeToolCallContext(call, tool, json_copy(arguments), scope.message, scope.context, scope.approvals)
+        answer = await _call_hook(hook, scope.signal, offered, scope.signal)
+        if answer is None:
+            continue
+        verdict = _read_before_answer(hook, answer)
+        if verdict.block:
+            reason = verdict.reason or "The call was blocked."
+            return ImmediateOutcome(
+                call, ToolResult(reason, is_error=True, details={"blocked": True, "hook": hook_name(hook)})
+            )
+        if verdict.arguments is not None:
+            arguments = validate_arguments(tool, verdict.arguments)
+    if scope.signal.aborted:
+        raise aborted(call, started=False)
+    return PreparedToolCall(call, tool, arguments)
+
+
+def _read_before_answer(hook: Callable[..., Any], answer: object) -> BeforeToolCallResult:
+    if isinstance(answer, BeforeToolCallResult):
+        return answer
+    if isinstance(answer, Mapping):
+        return BeforeToolCallResult(arguments=cast("Mapping[str, Any]", answer))
+    raise HookError(
+        f"The hook {hook_name(hook)} returned {type(answer).__name__}; "
+        "expected a BeforeToolCallResult, a mapping of new arguments, or None."
+    )
+
+
+async def _call_hook(hook: Callable[..., Any], signal: AbortSignal, *arguments: Any) -> Any:
+    try:
+        answer = hook(*arguments)
+        if inspect.isawaitable(answer):
+            answer = await run_abortable(_await(answer), signal)
+    except Interrupted:
+        raise
+    except Outcome as error:
+        raise _hook_failed(hook, error.args[0]) from error
+    except KeyboardInterrupt:
+        signal.abort("interrupted from the keyboard")
+        raise Interrupted from None
+    except (Exception, SystemExit) as error:
+        raise _hook_failed(hook, error) from error
+    return answer
+
+
+async def _await(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+def _hook_failed(hook: Callable[..., Any], error: BaseException) -> HookError:
+    return HookError(f"The hook {hook_name(hook)} raised {_describe(error)}", "The call did not go on.")
+
+
+async def execute_prepared_tool_call(prepared: PreparedToolCall, scope: CallScope) -> ExecutedToolCall:
+    """Run the tool with its timeout and its own signal. Never raises.
+
+    An async tool is cancelled by an abort or its timeout; a sync one runs in a thread, which
+    cannot be stopped from outside and reads its signal.
+    """
+    call, tool = prepared.call, prepared.tool
+    signal = AbortSignal(parent=scope.signal)
+    updates = _Updates(call, scope.emit)
+    scope.step("call.executing", call)
+    start = time.perf_counter()
+    interrupted = False
+    try:
+        value = await run_abortable(_execute(prepared, signal, updates.report), scope.signal, tool.timeout)
+        result = to_tool_result(value)
+    except Interrupted:
+        interrupted = True
+        result = error_result(aborted(call, started=True))
+    except TimeoutError as error:
+        own = tool.timeout is not None and time.perf_counter() - start >= tool.timeout
+        failure = _timed_out(tool) if own else ToolFailedError(f"{tool.name} raised {_describe(error)}")
+        result = error_result(failure)
+    except Outcome as error:
+        interrupted = isinstance(error.args[0], KeyboardInterrupt)
+        if interrupted:
+            scope.signal.abort("interrupted from the keyboard")
+        result = error_result(aborted(call, started=True) if interrupted else _failed(tool, error.args[0]))
+    except Exception as error:
+        result = error_result(_failed(tool, error))
+    finally:
+        updates.settled = True
+        signal.abort("the call is over")
+        signal.detach()
+    duration = time.perf_counter() - start
+    scope.step("call.executed", call, duration=duration, is_error=result.is_error)
+    return ExecutedToolCall(prepared, result, duration, interrupted)
+
+
+async def _execute(prepared: PreparedToolCall, signal: AbortSignal, report: Callable[[Any], None]) -> Any:
+    tool = prepared.tool
+    arguments = (prepared.call.id, prepared.arguments, signal, report)
+    if tool.is_async:
+        value = tool.execute(*arguments)
+    else:
+        value = await run_in_thread(tool.execute, *arguments)
+    return await value if inspect.isawaitable(value) else value
+
+
+class _Updates:
+    """Progress of one call, from any thread; what comes after its end is dropped."""
+
+    __slots__ = ("_call", "_emit", "_loop", "settled")
+
+    def __init__(self, call: ToolCall, emit: Callable[[Event], None]) -> None:
+        self._call = call
+        self._emit = emit
+        self._loop = asyncio.get_running_loop()
+        self.settled = False
+
+    def report(self, update: Any) -> None:
+        if self.settled or self._loop.is_closed():
+            return
+        event = ToolExecutionUpdate(self._call.id, self._call.name, to_tool_result(update))
+        if asyncio._get_running_loop() is self._loop:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            self._emit(event)
+        else:
+            self._loop.call_soon_threadsafe(self._deliver, event)
+
+    def _deliver(self, event: Event) -> None:
+        if not self.settled:
+            self._emit(event)
+
+
+async def finalize_executed_tool_call(executed: ExecutedToolCall, scope: CallScope) -> ToolResult:
+    """Ask the hooks that may change the result. Never raises."""
+    call, result = executed.prepared.call, executed.result
+    try:
+        for hook in scope.after_hooks:
+            if scope.signal.aborted:
+                break
+            scope.step("call.after_hook", call, hook=hook_name(hook))
+            offered = AfterToolCallContext(
+                call, executed.prepared.tool, executed.prepared.arguments, result, scope.message, scope.context
+            )
+            answer = await _call_hook(hook, scope.signal, offered)
+            if answer is not None:
+                result = _read_after_answer(hook, answer)
+    except YiemAgentError as error:
+        return error_result(error)
+    except Interrupted:
+        pass  # the tool did run: its real result stays
+    return result
+
+
+def _read_after_answer(hook: Callable[..., Any], answer: object) -> ToolResult:
+    if isinstance(answer, ToolResult):
+        return answer
+    raise HookError(f"The hook {hook_name(hook)} returned {type(answer).__name__}; expected a ToolResult or None.")
+
+
+def create_tool_result_message(call: ToolCall, result: ToolResult) -> ToolResultMessage:
+    """The message that stands in history for a call."""
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=result.content,
+        details=result.details,
+        usage=result.usage,
+        added_tool_names=result.added_tool_names,
+        is_error=result.is_error,
+    )
+
+
+def aborted(call: ToolCall, *, started: bool) -> ExecutionAbortedError:
+    """The error of a call that an abort ended or kept from starting."""
+    how = "was stopped before it finished" if started else "did not run"
+    return ExecutionAbortedError(f"{call.name} {how}, because the person aborted the run.")
+
+
+def _not_found(name: str, tools: Mapping[str, Tool]) -> ToolNotFoundError:
+    near = difflib.get_close_matches(name[:200], tools, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Tools: {', '.join(list(tools)[:20]) or 'none'}."
+    return ToolNotFoundError(f"There is no tool named {shorten(name)}.", hint)
+
+
+def _timed_out(tool: Tool) -> ExecutionTimeoutError:
+    left = "" if tool.is_async else " Its thread may still be running."
+    return ExecutionTimeoutError(
+        f"{tool.name} did not finish within {tool.timeout:g} s.{left}", "Ask for less at once, or raise its timeout."
+    )
+
+
+def _failed(tool: Tool, error: BaseException) -> YiemAgentError:
+    return error if isinstance(error, YiemAgentError) else ToolFailedError(f"{tool.name} raised {_describe(error)}")
+
+
+def _describe(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # an exception whose own text fails
+        text = "(it has no readable text)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

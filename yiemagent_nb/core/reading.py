@@ -1,0 +1,263 @@
+"""How one value of a model's answer is read, whichever server sent it.
+
+Everything that reads answers stands on these: arguments, usage, stop reasons, reasoning, text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, cast
+
+from yiemagent_nb.core.messages import StopReason
+from yiemagent_nb.core.models import Usage
+
+__all__ = [
+    "REASONING_FIELDS",
+    "as_mapping",
+    "clean_text",
+    "clean_tool_name",
+    "dump_json",
+    "first_reasoning",
+    "has_surrogates",
+    "read_arguments",
+    "read_call",
+    "read_stop_reason",
+    "read_usage",
+    "text_of",
+]
+
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
+"""The names under which servers send reasoning beside the text.
+
+A ``ReasoningContent.signature`` remembers where the reasoning stood, so that it can go back there:
+
+- one of these names: the text goes back under it, beside ``content``;
+- a JSON object of ``{"reasoning_details": […]}``: these fields go back beside ``content``, unchanged;
+- a JSON object with ``"type": "reasoning"``: an item of the Responses API, which goes back unchanged;
+- None: the reasoning stood between tags in the text, and does not go back.
+"""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MAX_TOOL_NAME_MARKER = "<|"
+
+_STOP_REASONS: Mapping[str, StopReason] = {
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+    "refusal": "content_filter",
+    "recitation": "content_filter",
+    "sensitive": "content_filter",
+    "error": "error",
+    "failed": "error",
+    "network_error": "error",
+    "insufficient_system_resource": "error",
+    "abort": "error",
+    "cancelled": "error",
+    "aborted": "aborted",
+}
+
+
+def as_mapping(value: object) -> Mapping[str, Any] | None:
+    """``value`` where it is a mapping, or what its ``model_dump()`` gives; else None."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, Any]", value)
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        dumped = dump()
+        if isinstance(dumped, Mapping):
+            return cast("Mapping[str, Any]", dumped)
+    return None
+
+
+def dump_json(value: object) -> str:
+    """Compact JSON text; what JSON cannot hold becomes its ``repr``."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether halves of UTF-16 pairs stand in ``text``, which no encoding of Unicode can hold."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+def clean_text(text: str) -> str:
+    """``text`` with pairs of surrogates joined and lone ones replaced by U+FFFD."""
+    if not has_surrogates(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def clean_tool_name(name: str) -> str:
+    """A tool's name without the control tokens that some models leak behind it."""
+    return clean_text(name.partition(_MAX_TOOL_NAME_MARKER)[0]).strip()
+
+
+def text_of(value: object) -> str:
+    """The text in a string, a text block, or a list of either; empty where there is none."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return "".join(map(text_of, cast("Sequence[object]", value)))
+    if isinstance(value, Mapping):
+        block = cast("Mapping[str, object]", value)
+        for key in ("text", "thinking", "reasoning", "reasoning_content", "reasoning_text", "content", "summary"):
+            if text := text_of(block.get(key)):
+                return text
+    return ""
+
+
+def first_reasoning(fields: Mapping[str, Any]) -> tuple[str, str]:
+    """The first non-empty reasoning beside the text and its field's name; two empty strings if none.
+
+    Some servers send the same text under two names, so only one counts.
+    """
+    for name in REASONING_FIELDS:
+        value = fields.get(name)
+        if value and (text := text_of(value)):
+            return text, name
+    return "", ""
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    msg = f"{constant} is no JSON"
+    raise ValueError(msg)
+
+
+def _clean_values(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [_clean_values(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {clean_text(key): _clean_values(item) for key, item in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
+    """A call's arguments: the parsed object, and the text where it is no JSON object.
+
+    Nothing and ``null`` are an empty object; a string that decodes to a string is decoded once
+    more; raw control characters in strings pass. Exactly one of the two says something: arguments
+    beside a text are always empty, never a parsed prefix.
+    """
+    if isinstance(value, Mapping):
+        return _clean_values(dict(cast("Mapping[str, Any]", value))), None
+    text = value if isinstance(value, str) else dump_json(value)
+    try:
+        parsed = _parse(text)
+        if isinstance(parsed, str):
+            parsed = _parse(parsed)
+    except (ValueError, RecursionError):
+        return {}, clean_text(text)
+    if parsed is None:
+        return {}, None
+    if not isinstance(parsed, dict):
+        return {}, clean_text(text)
+    arguments = cast("dict[str, Any]", parsed)
+    # A lone surrogate can only come from an escape, so most texts need no second walk.
+    return (_clean_values(arguments) if "\\u" in text or has_surrogates(text) else arguments), None
+
+
+def _parse(text: str) -> object:
+    return json.loads(text, strict=False, parse_constant=_refuse_constant) if text.strip() else None
+
+
+def read_call(call: Mapping[str, Any]) -> tuple[str, str, object]:
+    """A call's id, name and arguments, as text or as an object, in any of the known forms.
+
+    Known are OpenAI's ``function`` object, a flat block with ``arguments``, ``args``, ``input`` or
+    ``parameters``, the Responses API's item with its ``call_id``, and this package's ``ToolCall``.
+    """
+    inner = call.get("function")
+    fields = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else call
+    call_id = call.get("call_id") or call.get("id") or call.get("tool_call_id")
+    name = fields.get("name") or (inner if isinstance(inner, str) else None)
+    arguments = call.get("raw_arguments")
+    for key in ("arguments", "args", "input", "parameters"):
+        if arguments is not None:
+            break
+        arguments = fields.get(key)
+    return str(call_id) if call_id else "", name if isinstance(name, str) else "", arguments
+
+
+def _count(usage: Mapping[str, Any], names: Iterable[str]) -> int | None:
+    """The first count among ``names``; a dot goes into a nested object."""
+    for name in names:
+        outer, _, inner = name.partition(".")
+        value: object = usage.get(outer)
+        if inner:
+            value = cast("Mapping[str, object]", value).get(inner) if isinstance(value, Mapping) else None
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
+            return int(value)
+    return None
+
+
+_INPUT = ("prompt_tokens", "input_tokens", "inputTokens", "promptTokens", "prompt_eval_count")
+_OUTPUT = ("completion_tokens", "output_tokens", "outputTokens", "completionTokens", "eval_count")
+_TOTAL = ("total_tokens", "totalTokens")
+_CACHE_READ = (
+    "prompt_tokens_details.cached_tokens",
+    "input_tokens_details.cached_tokens",
+    "prompt_cache_hit_tokens",
+    "cached_tokens",
+    "cache_read_input_tokens",
+    "cache_read_tokens",
+    "cacheReadTokens",
+    "cachedInputTokens",
+)
+_CACHE_WRITE = (
+    "cache_creation_input_tokens",
+    "prompt_tokens_details.cache_write_tokens",
+    "input_tokens_details.cache_write_tokens",
+    "cache_write_tokens",
+    "cacheWriteTokens",
+)
+_REASONING = (
+    "completion_tokens_details.reasoning_tokens",
+    "output_tokens_details.reasoning_tokens",
+    "reasoning_tokens",
+    "reasoningTokens",
+)
+
+
+def read_usage(value: object) -> Usage | None:
+    """Usage under any of its names; None where neither input nor output is known."""
+    if isinstance(value, Usage):
+        return value
+    if not isinstance(value, Mapping):
+        return None
+    usage = cast("Mapping[str, Any]", value)
+    input_tokens, output_tokens = _count(usage, _INPUT), _count(usage, _OUTPUT)
+    if input_tokens is None and output_tokens is None:
+        return None
+    cache_read, cache_write = _count(usage, _CACHE_READ) or 0, _count(usage, _CACHE_WRITE) or 0
+    if "prompt_tokens" not in usage and ("cache_read_input_tokens" in usage or "cache_creation_input_tokens" in usage):
+        # Anthropic's own names: there the input leaves the cached tokens out.
+        input_tokens = (input_tokens or 0) + cache_read + cache_write
+    counts: dict[str, Any] = {
+        "input_tokens": input_tokens or 0,
+        "output_tokens": output_tokens or 0,
+        "cache_read_tokens": cache_read,
+        "cache_write_tokens": cache_write,
+        "reasoning_tokens": _count(usage, _REASONING) or 0,
+    }
+    total = _count(usage, _TOTAL)
+    if total is not None:
+        counts["total_tokens"] = total
+    return Usage(**counts)
+
+
+def read_stop_reason(raw: str | None, *, has_calls: bool) -> StopReason:
+    """What a server's word for the end means.
+
+    Errors come first, then a cut by length, then calls, whatever the server says, then filters.
+    """
+    stop = _STOP_REASONS.get(raw.lower(), "end_turn") if raw else "end_turn"
+    if stop in {"error", "aborted", "length"}:
+        return stop
+    return "tool_calls" if has_calls else stop

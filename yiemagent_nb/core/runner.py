@@ -1,0 +1,276 @@
+"""Runner: an agent's runs, one after the other, each in a task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import cast
+
+from yiemagent_nb.core.approval import Approvals
+from yiemagent_nb.core.batch import close_calls
+from yiemagent_nb.core.binding import LoopBinding
+from yiemagent_nb.core.channels import SHUTDOWN
+from yiemagent_nb.core.concurrency import ABORT_GRACE, Interrupted, run_abortable
+from yiemagent_nb.core.config import LoopConfig
+from yiemagent_nb.core.errors import AgentBusyError, AgentClosedError, ChannelClosed, ChannelFull, RateLimitedError
+from yiemagent_nb.core.events import AgentError, Event, QueueChanged
+from yiemagent_nb.core.hooks import AgentContext
+from yiemagent_nb.core.hub import Hub
+from yiemagent_nb.core.limits import MessageMeter
+from yiemagent_nb.core.loop import INTERRUPTED, require_open_end, run_loop
+from yiemagent_nb.core.messages import AssistantMessage, Message, UserMessage
+from yiemagent_nb.core.openai_form import to_openai
+from yiemagent_nb.core.queues import Queues
+from yiemagent_nb.core.run import Run
+from yiemagent_nb.core.signal import AbortSignal
+from yiemagent_nb.core.tools import current_agent
+
+__all__ = ["Runner"]
+
+
+class Runner:
+    """Starts runs for prompts and for what waits in the channels, and ends them.
+
+    There is a task only while a run is active. Coroutines run on the agent's loop.
+
+    Args:
+        owner: The agent, for tools that ask for it.
+        context: System prompt, history and tools, as they are at each moment.
+        config: How runs go.
+        hub: Where events go.
+    """
+
+    def __init__(self, owner: object, context: AgentContext, config: LoopConfig, hub: Hub) -> None:
+        self._owner = owner
+        self._context = context
+        self._config = config
+        self._hub = hub
+        self.meter = MessageMeter(lambda: self._config.limits)
+        self.meter.reset(sum(isinstance(message, UserMessage) for message in context.messages))
+        self.queues = Queues(self._count, self._on_queue_change)
+        self.approvals = Approvals(self.emit)
+        self.binding = LoopBinding(self._leave_loop, self._on_queues_moved)
+        self.run: Run | None = None
+        self.error_message: str | None = None
+        self.spent = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._signal = AbortSignal()
+        self._queue_told = False
+        self._idle_waiters: list[asyncio.Future[None]] = []
+        config.deliver = self._deliver
+        config.take_steering = self.queues.take_steering
+        config.take_follow_ups = self.queues.take_follow_ups
+
+    async def prompt(self, messages: Sequence[Message]) -> AssistantMessage:
+        """Run from new messages; returns the run's last answer."""
+        self.require_idle()
+        if self._over_budget:
+            raise self._budget_error()
+        self.meter.admit(sum(isinstance(message, UserMessage) for message in messages))
+        self.queues.held = False
+        return await self._result(self._start(messages))
+
+    async def continue_(self) -> AssistantMessage:
+        """Run from the history as it stands, or from what waits; returns the run's last answer."""
+        self.require_idle()
+        messages = self._context.messages
+        prompts: Sequence[Message] = ()
+        if not messages or isinstance(messages[-1], AssistantMessage):
+            prompts = self.queues.take_steering() or self.queues.take_follow_ups()
+        if not prompts:
+            require_open_end(messages)
+        self.queues.held = False
+        return await self._result(self._start(prompts))
+
+    def abort(self) -> None:
+        """End the run, from any thread, and hold what waits."""
+        self.queues.hold()
+        run = self.run
+        if run is not None:
+            run.signal.abort()
+
+    async def wait_idle(self) -> None:
+        """Wait until nothing runs and listeners have handled everything."""
+        await self._hub.flush()
+        self._start_next()
+        while self.run is not None:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle_waiters.append(waiter)
+            await waiter
+        await self._hub.flush()
+
+    async def shutdown(self) -> None:
+        """End after the work in hand."""
+        with contextlib.suppress(ChannelClosed):  # someone else shut it down meanwhile
+            await self.queues.input.put(SHUTDOWN)
+        await self.wait_idle()
+
+    def reset(self) -> None:
+        """Forget everything that was said and everything that waits."""
+        self.require_idle()
+        cast("list[Message]", self._context.messages).clear()
+        self.queues.clear()
+        self.approvals.clear()
+        self.meter.reset()
+        self.error_message = None
+        self.spent = 0.0
+
+    def emit(self, event: Event) -> None:
+        """Publish on the agent's loop."""
+        self._hub.publish(event, self._signal)
+
+    def tell(self, event: Event) -> None:
+        """Publish from any thread."""
+        if self.binding.is_here:
+            self.emit(event)
+        else:
+            self.binding.call(lambda: self.emit(event))
+
+    def require_idle(self) -> None:
+        """Refuse while a run is active, and after the shutdown."""
+        if self.queues.closed:
+            raise AgentClosedError("The agent was shut down.", "Build a new one; messages= takes this one's history.")
+        if self.run is not None:
+            raise AgentBusyError(
+                "The agent is working on something else.",
+                "Use steer(...) or follow_up(...), or wait with `await agent.wait_idle()`.",
+            )
+
+    def _start(self, prompts: Sequence[Message]) -> asyncio.Future[AssistantMessage]:
+        """Start a run in a task that has the caller's context variables."""
+        signal = AbortSignal()
+        signal.on_abort(self.queues.hold)
+        run = Run(
+            self._context,
+            self._config,
+            signal,
+            self.emit,
+            approvals=self.approvals,
+            tracing=lambda: self._hub.tracing,
+            spent=self.spent,
+        )
+        self._signal = signal
+        self.run = run
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[AssistantMessage] = loop.create_future()
+        self._task = loop.create_task(self._serve(run, prompts, done))
+        return done
+
+    async def _serve(self, run: Run, prompts: Sequence[Message], done: asyncio.Future[AssistantMessage]) -> None:
+        current_agent.set(self._owner)
+        try:
+            reason = await run_loop(run, prompts)
+        except BaseException as error:  # the loop ends, or a person pressed Ctrl-C
+            self.queues.hold()
+            self._end(run)
+            if not done.done():
+                done.set_exception(AgentClosedError(f"The run was stopped from outside ({type(error).__name__})."))
+                done.exception()  # nobody may be waiting for it
+            raise
+        if reason in ("error", "max_cost"):
+            self.queues.hold()
+        self._end(run)
+        if not done.done():
+            done.set_result(_last_answer(run))
+        self._start_next()
+
+    def _end(self, run: Run) -> None:
+        self.spent = run.spent
+        self.error_message = run.error_message
+        self.run = None
+        self._task = None
+
+    async def _result(self, done: asyncio.Future[AssistantMessage]) -> AssistantMessage:
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            self.abort()
+            await asyncio.wait({done}, timeout=2 * ABORT_GRACE)
+            raise
+
+    def _start_next(self) -> None:
+        """Start a run for what waits, unless one is active or what waits is held."""
+        if self.run is not None or self.queues.closed:
+            return
+        prompts = () if self.queues.held or self._refuse_over_budget() else self._take_next()
+        if prompts:
+            self._start(prompts)
+            return
+        if self.queues.must_close:
+            self.queues.close()
+        for waiter in self._idle_waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._idle_waiters.clear()
+
+    def _take_next(self) -> Sequence[Message]:
+        return self.queues.take_steering() or self.queues.take_follow_ups()
+
+    def _refuse_over_budget(self) -> bool:
+        if not self._over_budget or not any(self.queues.waiting()):
+            return False
+        self.queues.hold()
+        error = self._budget_error()
+        self.error_message = str(error)
+        self.emit(AgentError(error.code, str(error)))
+        return True
+
+    @property
+    def _over_budget(self) -> bool:
+        limit = self._config.limits.max_cost
+        return limit is not None and self.spent >= limit
+
+    def _budget_error(self) -> RateLimitedError:
+        return RateLimitedError(
+            f"The agent spent ${self.spent:.4f}, which reaches Limits.max_cost = ${self._config.limits.max_cost}; "
+            "nothing was sent.",
+            "Raise the limit with set_limits(...), or call reset().",
+        )
+
+    async def _deliver(self, reply: AssistantMessage, signal: AbortSignal) -> None:
+        """Put an answer on the output channel; an abort ends the wait for a reader."""
+        output = self.queues.output
+        if output.closed:
+            return
+        fields = to_openai(reply)
+        if reply.error_message is not None:
+            fields["error_message"] = reply.error_message
+        try:
+            output.put_nowait(fields)
+        except ChannelFull:
+            with contextlib.suppress(Interrupted, ChannelClosed):
+                await run_abortable(output.put(fields), signal)
+
+    def _count(self, message: Message) -> None:
+        if isinstance(message, UserMessage):
+            self.meter.admit()
+
+    def _on_queue_change(self) -> None:
+        if not self._queue_told:
+            self._queue_told = self.binding.call(self._on_queues_moved)
+
+    def _on_queues_moved(self) -> None:
+        self._queue_told = False
+        self.emit(QueueChanged(*self.queues.waiting()))
+        self._start_next()
+
+    def _leave_loop(self) -> None:
+        """End a run whose loop was closed, or stopped for good, and leave a valid history."""
+        self._queue_told = False
+        run, task = self.run, self._task
+        if run is None or task is None:
+            return
+        if not task.get_loop().is_closed():
+            task.get_loop().call_soon_threadsafe(task.cancel)
+        run.signal.abort("its event loop was closed")
+        self._end(run)
+        replies = [message for message in run.added if isinstance(message, AssistantMessage)]
+        if replies:
+            close_calls(run, replies[-1], INTERRUPTED)
+        self.error_message = "The event loop was closed under the run."
+        self.emit(AgentError(AgentClosedError.code, self.error_message))
+
+
+def _last_answer(run: Run) -> AssistantMessage:
+    return next(message for message in reversed(run.added) if isinstance(message, AssistantMessage))

@@ -1,0 +1,185 @@
+"""``%agent`` and ``%%agent``: talk to an agent from a cell.
+
+``%%agent`` is an input transformer that turns its cell into an ``await``, so that the kernel stays
+responsive while the agent works: Stop, Steer and approvals reach it. It is a registered magic too,
+for help, completion, and callers that run magics themselves.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUntypedFunctionDecorator=false, reportOptionalMemberAccess=false - IPython has no types
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from yiemagent_nb.core.agent import Agent
+from yiemagent_nb.widgets.cell_output import CellOutput
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+__all__ = ["AgentMagics", "load", "unload"]
+
+AGENT_NAME = "agent"
+"""The variable that ``%agent`` talks to, unless ``--use`` named another."""
+
+_CELL = re.compile(r"%%agent(?=[ \t\r\n]|$)[ \t]*(?P<line>[^\r\n]*)\r?\n?(?P<body>.*)", re.DOTALL)
+_LINE = re.compile(r"%agent[ \t]+(?P<question>[^\s-][^\r\n]*)\s*")
+
+
+@magics_class
+class AgentMagics(Magics):
+    """The magics, and which agent they talk to."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.name = AGENT_NAME
+
+    @magic_arguments()
+    @argument("--use", metavar="NAME", help="talk to the agent in this variable from now on")
+    @argument("--stop", action="store_true", help="abort what it does")
+    @argument("--reset", action="store_true", help="forget the conversation")
+    @argument("question", nargs="*", help="what to ask; none shows the agent's state")
+    @line_cell_magic
+    def agent(self, line: str, cell: str | None = None) -> object:
+        """Ask an agent: ``%agent QUESTION`` on a line, ``%%agent`` with the question below it.
+
+        The agent is the variable ``agent``; where there is none, one is made with the first
+        backend that is there. The answer appears as it comes, and stands in ``agent.messages``.
+        """
+        if cell is None and _LINE.fullmatch(f"%agent {line}") is None:
+            return self.command(line)
+        agent = self.choose(line if cell is not None else "")
+        return agent.ask(cell if cell is not None else line)
+
+    def command(self, line: str) -> Agent:
+        """Carry out ``--use``, ``--stop`` and ``--reset``; returns the agent, which shows its state."""
+        arguments = parse_argstring(cast("Any", self.agent), line)
+        agent = self.choose(f"--use {arguments.use}" if arguments.use else "")
+        if arguments.stop:
+            agent.abort()
+        if arguments.reset:
+            agent.reset()
+        return agent
+
+    def choose(self, line: str) -> Agent:
+        """The agent of ``%%agent [--use NAME]``.
+
+        Raises:
+            UsageError: The variable holds no agent, or the line is not understood.
+        """
+        shell = cast("Any", self.shell)
+        words = line.split()
+        if words:
+            if len(words) != 2 or words[0] != "--use":  # noqa: PLR2004 - the option and its value
+                raise UsageError(f"%%agent takes --use NAME, not {line!r}; the question stands below it.")
+            if not isinstance(_agent_of(shell.user_ns.get(words[1])), Agent):
+                raise UsageError(f"The variable {words[1]} holds no agent.")
+            self.name = words[1]
+        agent = _agent_of(shell.user_ns.get(self.name))
+        if agent is None:
+            if self.name in shell.user_ns:
+                raise UsageError(f"The variable {self.name} holds no agent; name another with %agent --use NAME.")
+            from yiemagent_nb.backends.discovery import DefaultBackend  # noqa: PLC0415 - only where nothing was chosen
+
+            agent = shell.user_ns[self.name] = Agent(DefaultBackend())
+        return agent
+
+    async def ask(self, line: str, question: str) -> None:
+        """What a ``%%agent`` cell becomes: shows the answer as it comes."""
+        agent = self.choose(cast("Any", self.shell).var_expand(line, depth=2))
+        if not question.strip():
+            raise UsageError("Write the question below %%agent.")
+        with CellOutput(agent):
+            await agent.prompt(question.strip("\n"))
+
+
+def _agent_of(value: object) -> Agent | None:
+    """An agent, or that of a widget."""
+    value = getattr(value, "agent", value)
+    return value if isinstance(value, Agent) else None
+
+
+def _await_agent(lines: list[str]) -> list[str]:
+    """Turn ``%%agent`` cells, and cells of one ``%agent QUESTION`` line, into an ``await``."""
+    source = "".join(lines)
+    magics = f"get_ipython().magics_manager.registry[{AgentMagics.__name__!r}]"
+    if cell := _CELL.fullmatch(source):
+        return [f"await {magics}.ask({cell['line']!r}, {cell['body']!r})\n"]
+    if line := _LINE.fullmatch(source):
+        return [f"await {magics}.ask('', {line['question']!r})\n"]
+    return lines
+
+
+_undo: list[Callable[[], None]] = []
+
+
+def load(shell: InteractiveShell) -> None:
+    """Register the magics and their transformer, and let interrupts wake the event loop."""
+    unload(shell)
+    shell.register_magics(AgentMagics)
+    transforms = cast("list[Any]", shell.input_transformer_manager.cleanup_transforms)
+    transforms.insert(_before_cell_magics(transforms), _await_agent)
+
+    def forget() -> None:
+        with contextlib.suppress(ValueError):
+            transforms.remove(_await_agent)
+        registry = shell.magics_manager.registry
+        registry.pop(AgentMagics.__name__, None)
+        for kind in ("line", "cell"):
+            shell.magics_manager.magics[kind].pop("agent", None)
+
+    _undo.append(forget)
+    _undo.append(_wake_on_interrupt())
+
+
+def unload(_shell: InteractiveShell) -> None:
+    """Take everything back."""
+    while _undo:
+        _undo.pop()()
+
+
+def _before_cell_magics(transforms: list[Any]) -> int:
+    names = [getattr(transform, "__name__", "") for transform in transforms]
+    return names.index("cell_magic") if "cell_magic" in names else len(names)
+
+
+def _wake_on_interrupt() -> Callable[[], None]:
+    """Let a signal wake the running loop, which otherwise sleeps on in an idle ``await``."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:  # a terminal: no loop runs between cells
+        return lambda: None
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    reader, writer = socket.socketpair()
+    reader.setblocking(False)
+    writer.setblocking(False)
+
+    def drain() -> None:
+        with contextlib.suppress(BlockingIOError):
+            reader.recv(4096)
+
+    loop.add_reader(reader, drain)
+    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+
+    def restore() -> None:
+        with contextlib.suppress(ValueError, OSError):  # the descriptor that stood there is gone
+            signal.set_wakeup_fd(before)
+        if not loop.is_closed():
+            loop.remove_reader(reader)
+        reader.close()
+        writer.close()
+
+    return restore
