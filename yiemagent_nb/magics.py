@@ -5,8 +5,9 @@ responsive while the agent works: Stop, Steer and approvals reach it. It is a re
 for help, completion, and callers that run magics themselves.
 """
 
+# IPython has no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUntypedFunctionDecorator=false, reportOptionalMemberAccess=false - IPython has no types
+# pyright: reportUntypedFunctionDecorator=false, reportOptionalMemberAccess=false
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from typing import Any, cast
 
 from yiemagent_nb.core.assemble import Assembler
-from yiemagent_nb.core.backend import DescribedBackend, OpenAIMessages, accepted_keywords
+from yiemagent_nb.core.backend import Calling, OpenAIMessages
 from yiemagent_nb.core.concurrency import Interrupted, Outcome, iterate_in_thread, run_abortable, run_in_thread
 from yiemagent_nb.core.errors import BackendError, HookError, YiemAgentError
 from yiemagent_nb.core.events import AgentError, MessageStart, MessageUpdate
@@ -66,12 +66,14 @@ async def answer(run: Run) -> AssistantMessage:
 async def _ask(run: Run, assembler: Assembler, message_id: str) -> AssistantMessage:
     config = run.config
     context = run.context
+    calling = run.calling
     if config.prepare_context is not None:
         context = await _call_hook(config.prepare_context, AgentContext, run.state())
         run.step("context.prepared", messages=len(context.messages))
     if config.format_messages is None:
-        provider = config.llm_call.provider if isinstance(config.llm_call, DescribedBackend) else ""
-        messages: OpenAIMessages = config.request_builder.build(context.system_prompt, context.messages, provider)
+        messages: OpenAIMessages = config.request_builder.build(
+            context.system_prompt, context.messages, calling.provider
+        )
     else:
         messages = await _call_hook(config.format_messages, Sequence, context)
     run.step("messages.formatted", messages=len(messages))
@@ -85,7 +87,7 @@ async def _ask(run: Run, assembler: Assembler, message_id: str) -> AssistantMess
         "signal": run.signal,
     }
     run.step("llm.called", messages=len(messages), tools=len(context.tools))
-    response: object = await _call(config.llm_call, messages, offered)
+    response: object = await _call(calling, messages, offered)
     if isinstance(response, AsyncIterable):
         pieces = aiter(cast("AsyncIterable[Any]", response))
     elif isinstance(response, Iterator):
@@ -123,19 +125,12 @@ async def _assemble(run: Run, pieces: AsyncIterator[Any], assembler: Assembler, 
     return assembler.finish()
 
 
-async def _call(llm_call: object, messages: OpenAIMessages, offered: Mapping[str, Any]) -> object:
-    """Call a backend: on the event loop if it is async or says what it is, else in a thread."""
-    call = cast("Callable[..., Any]", llm_call)
-    keywords = accepted_keywords(call, offered)
-    function = llm_call if inspect.isroutine(llm_call) else getattr(llm_call, "__call__", llm_call)  # noqa: B004
-    if (
-        isinstance(llm_call, DescribedBackend)
-        or inspect.iscoroutinefunction(function)
-        or inspect.isasyncgenfunction(function)
-    ):
-        response = call(messages, **keywords)
+async def _call(calling: Calling, messages: OpenAIMessages, offered: Mapping[str, Any]) -> object:
+    keywords = calling.accepted(offered)
+    if calling.on_loop:
+        response = calling.llm_call(messages, **keywords)
     else:
-        response = await run_in_thread(lambda: call(messages, **keywords))
+        response = await run_in_thread(lambda: calling.llm_call(messages, **keywords))
     return await response if inspect.isawaitable(response) else response
 
 
@@ -162,8 +157,8 @@ def _complete(run: Run, message: AssistantMessage) -> AssistantMessage:
     """Fill in what the backend left out: who answered, and what it cost."""
     config = run.config
     update: dict[str, Any] = {}
-    if not message.provider and isinstance(config.llm_call, DescribedBackend):
-        update["provider"] = config.llm_call.provider
+    if not message.provider and run.calling.provider:
+        update["provider"] = run.calling.provider
     model = config.model
     if model is not None:
         if not message.model:

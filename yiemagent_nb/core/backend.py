@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, runtime_checkable
 
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.models import LlmModel
 
 __all__ = [
+    "Calling",
     "DescribedBackend",
     "LlmCall",
     "LlmResponse",
     "OpenAIMessages",
-    "accepted_keywords",
     "default_backend",
     "describe_backend",
     "set_default_backend",
@@ -80,16 +81,44 @@ def describe_backend(llm_call: LlmCall) -> str:
     return name
 
 
-def accepted_keywords(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of ``offered`` that ``function`` declares; all where it takes ``**options``.
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """How a backend is called, found out once.
 
-    The first parameter is left out: it takes the messages.
+    Args:
+        llm_call: The backend.
+        provider: Whom requests go to; empty where the backend does not say.
+        on_loop: Call it on the event loop; otherwise, since it may block, in a thread.
+        keywords: Those that it declares; None where it takes all.
     """
+
+    llm_call: LlmCall
+    provider: str
+    on_loop: bool
+    keywords: frozenset[str] | None
+
+    @classmethod
+    def of(cls, llm_call: LlmCall) -> Self:
+        """Look at a backend: one that is async or says what it is does not block."""
+        described = isinstance(llm_call, DescribedBackend)
+        function = llm_call if inspect.isroutine(llm_call) else getattr(llm_call, "__call__", llm_call)  # noqa: B004
+        is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+        provider = llm_call.provider if described else ""
+        return cls(llm_call, provider, described or is_async, _declared_keywords(llm_call))
+
+    def accepted(self, offered: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Those of ``offered`` that the backend takes."""
+        if self.keywords is None:
+            return offered
+        return {name: value for name, value in offered.items() if name in self.keywords}
+
+
+def _declared_keywords(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The parameters after the first, which takes the messages; None for ``**options``."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a builtin without a signature
-        return {}
+        return frozenset()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return dict(offered)
-    named = {p.name for p in parameters[1:] if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
-    return {name: value for name, value in offered.items() if name in named}
+        return None
+    return frozenset(p.name for p in parameters[1:] if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))

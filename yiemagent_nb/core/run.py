@@ -7,6 +7,7 @@ from typing import Any
 
 from yiemagent_nb.core.approval import Approvals
 from yiemagent_nb.core.assemble import Assembler
+from yiemagent_nb.core.backend import Calling
 from yiemagent_nb.core.config import LoopConfig
 from yiemagent_nb.core.events import Event, MessageEnd, MessageStart, Trace
 from yiemagent_nb.core.hooks import AgentContext
@@ -58,6 +59,7 @@ class Run:
         self.error_message: str | None = None
         self.spent = spent
         self._tracing = tracing
+        self._calling = Calling.of(config.llm_call)
 
     @property
     def trace(self) -> Callable[[str, Mapping[str, Any]], None] | None:
@@ -80,6 +82,13 @@ class Run:
         self.history.append(message)
         self.added.append(message)
         self.emit(MessageEnd(message_id, message))
+
+    @property
+    def calling(self) -> Calling:
+        """How the backend of this turn is called."""
+        if self._calling.llm_call is not self.config.llm_call:
+            self._calling = Calling.of(self.config.llm_call)
+        return self._calling
 
     @property
     def over_budget(self) -> bool:

@@ -238,7 +238,7 @@ def _build_adapter(
             )
 
     try:
-        adapter = TypeAdapter[dict[str, Any]](Arguments)
+        adapter = TypeAdapter[dict[str, Any]](cast("type[dict[str, Any]]", Arguments))
         if not adapter.pydantic_complete:
             adapter.rebuild(_types_namespace=_local_names(source))
     except PydanticUndefinedAnnotation as error:

@@ -20,7 +20,7 @@ from yiemagent_nb.core.errors import (
     StreamInterruptedError,
 )
 
-__all__ = ["MAX_WORDS", "error_body", "is_retryable", "quote", "server_error"]
+__all__ = ["MAX_WORDS", "error_body", "is_loading", "is_retryable", "quote", "server_error"]
 
 MAX_WORDS = 300
 """How many characters of a server's own words an error repeats."""
@@ -142,6 +142,11 @@ def server_error(body: object, *, status: int | None = None, retry_after: float 
         hint = hint if retry_after is None else f"Wait {retry_after:g} seconds, then ask again."
         return BackendRateLimitedError(said, hint, status, retry_after)
     return error(said, hint, status)
+
+
+def is_loading(error: BackendError) -> bool:
+    """Whether a server says that it is still loading its model."""
+    return isinstance(error, ServerError) and "loading model" in error.message.lower()
 
 
 def is_retryable(error: BackendError) -> bool:

@@ -342,7 +342,7 @@ def as_tools(tools: Iterable[Tool | Callable[..., Any]] | Mapping[str, Tool]) ->
     found: dict[str, Tool] = {}
     named = cast("Mapping[str, Tool]", given).values() if isinstance(given, Mapping) else None
     for item in named or cast("Iterable[Callable[..., Any]]", given):
-        made = tool(item)
+        made = item if isinstance(item, Tool) else _tool_from(item, {})
         if made.name in found:
             raise InvalidParametersError(
                 f"two tools have the name {made.name!r}, and a model could not tell them apart.",

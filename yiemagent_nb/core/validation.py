@@ -135,7 +135,7 @@ def explain_validation_error(error: ValidationError, arguments: Mapping[str, Any
 
 def _expectation(message: str) -> str:
     if message.startswith("Input "):
-        return message.removeprefix("Input ")
+        return re.sub(r" for <class '.*'>", "", message.removeprefix("Input "))
     text = re.sub(r"^(Value error|Assertion failed), ", "", message)
     return f"was refused: {text}"
 
