@@ -9,7 +9,14 @@ from typing import Any, cast
 
 from yiemagent_nb.core.assemble import Assembler
 from yiemagent_nb.core.backend import Calling, OpenAIMessages
-from yiemagent_nb.core.concurrency import Interrupted, Outcome, iterate_in_thread, run_abortable, run_in_thread
+from yiemagent_nb.core.concurrency import (
+    Interrupted,
+    Outcome,
+    iterate_in_thread,
+    run_abortable,
+    run_cancellable,
+    run_in_thread,
+)
 from yiemagent_nb.core.errors import BackendError, HookError, YiemAgentError
 from yiemagent_nb.core.events import AgentError, MessageStart, MessageUpdate
 from yiemagent_nb.core.extract import extract
@@ -34,19 +41,18 @@ async def answer(run: Run) -> AssistantMessage:
     run.emit(MessageStart(message_id, AssistantMessage()))
     error: YiemAgentError | None = None
     try:
-        message = await run_abortable(_ask(run, assembler, message_id), run.signal)
-    except Interrupted:
-        message = assembler.partial("aborted", run.signal.reason)
-    except Outcome as outcome:
-        if isinstance(outcome.args[0], KeyboardInterrupt):
+        wait = run_cancellable if run.calling.described else run_abortable
+        message = await wait(_ask(run, assembler, message_id), run.signal)
+    except Exception as raised:
+        failure: BaseException = raised.args[0] if isinstance(raised, Outcome) else raised
+        if isinstance(failure, KeyboardInterrupt):
             run.signal.abort("interrupted from the keyboard")
+        if run.signal.aborted:  # whatever a backend raises then is the abort's doing
+            run.step("llm.interrupted", error=repr(failure))
             message = assembler.partial("aborted", run.signal.reason)
         else:
-            error = _wrap(run, outcome.args[0])
+            error = _wrap(run, failure)
             message = assembler.partial("error", str(error))
-    except Exception as failure:
-        error = _wrap(run, failure)
-        message = assembler.partial("error", str(error))
     except BaseException:  # the task is cancelled, or a person interrupts: keep what has come
         run.assembler = None
         run.add(_complete(run, assembler.partial("aborted", "the event loop was stopped")), message_id)

@@ -17,7 +17,7 @@ import inspect
 import json
 import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast, get_args
 
 from yiemagent_nb.core.errors import InvalidParametersError
@@ -38,11 +38,24 @@ CHOICES: tuple[ApprovalChoice, ...] = get_args(ApprovalChoice)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A person's answer. ``arguments`` belong to ``allow_edited``, ``reason`` to ``deny``."""
+    """A person's answer. ``arguments`` belong to ``allow_edited``, ``reason`` to ``deny``.
+
+    Raises:
+        InvalidParametersError: The choice is none of the four, or the edited arguments are missing.
+    """
 
     choice: ApprovalChoice
     reason: str = ""
     arguments: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no answer."""
+        if self.choice not in CHOICES:
+            raise InvalidParametersError(
+                f"{self.choice!r} is no approval choice; expected one of {', '.join(CHOICES)}."
+            )
+        if self.choice == "allow_edited" and not isinstance(self.arguments, Mapping):
+            raise InvalidParametersError("allow_edited needs the edited arguments.", "Pass arguments={...}.")
 
 
 Ask = Callable[[ApprovalRequested], Decision | ApprovalChoice | Awaitable[Decision | ApprovalChoice]]
@@ -50,7 +63,8 @@ Ask = Callable[[ApprovalRequested], Decision | ApprovalChoice | Awaitable[Decisi
 
 def _key(tool: Tool) -> tuple[str, str, str]:
     """What an approval for the session is tied to: a changed definition must be approved again."""
-    definition = json.dumps([tool.description, dict(tool.input_schema)], sort_keys=True, default=repr)
+    parts = [tool.description, dict(tool.input_schema), asdict(tool.annotations)]
+    definition = json.dumps(parts, sort_keys=True, default=repr)
     return tool.source, tool.original_name, hashlib.sha256(definition.encode("utf-8", "replace")).hexdigest()
 
 
@@ -97,19 +111,17 @@ class Approvals:
             arguments: What to call the tool with, with ``allow_edited``.
 
         Raises:
-            InvalidParametersError: No such request waits, or the choice is none of these.
+            InvalidParametersError: No such request waits, the choice is none of these, or the
+                edited arguments are missing.
         """
-        if choice not in CHOICES:
-            raise InvalidParametersError(f"{choice!r} is no approval choice; expected one of {', '.join(CHOICES)}.")
-        if choice == "allow_edited" and arguments is None:
-            raise InvalidParametersError("allow_edited needs the edited arguments.", "Pass arguments={...}.")
+        decision = Decision(choice, reason, arguments)
         with self._lock:
             waiting = self._waiting.pop(request_id, None)
         if waiting is None:
             raise InvalidParametersError(
                 f"No request {request_id!r} waits for approval.", "It was answered, or its run was aborted."
             )
-        waiting[1](Decision(choice, reason, arguments))
+        waiting[1](decision)
 
     async def request(self, tool: Tool, request: ApprovalRequested, signal: AbortSignal, ask: Ask | None) -> Decision:
         """Ask and wait for the answer; an abort answers ``deny``."""
@@ -128,12 +140,15 @@ class Approvals:
             with self._lock:
                 self._waiting[request.request_id] = (request, wake)
         forget = signal.on_abort(lambda: wake(Decision("deny", "the run was aborted")))
-        decision = Decision("deny", "nobody answered")
+        decision = Decision("deny", "no valid answer came")
         self._emit(request)
         try:
             decision = await answer if ask is None else await _ask(ask, request)
             if decision.choice == "allow_session":
                 self._session.add(_key(tool))
+        except asyncio.CancelledError:
+            decision = Decision("deny", "the run was aborted")
+            raise
         finally:
             forget()
             with self._lock:
@@ -147,7 +162,7 @@ async def _ask(ask: Ask, request: ApprovalRequested) -> Decision:
     if inspect.isawaitable(answer):
         answer = await answer
     decision = Decision(answer) if isinstance(answer, str) else answer
-    if not isinstance(decision, Decision) or decision.choice not in CHOICES:  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(decision, Decision):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidParametersError(f"ask returned {answer!r}; expected a Decision or one of {', '.join(CHOICES)}.")
     return decision
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from yiemagent_nb.core.errors import HookError, InvalidParametersError
 from yiemagent_nb.core.messages import ToolCall
-from yiemagent_nb.core.validation import invalid_arguments, json_copy, shorten
+from yiemagent_nb.core.validation import invalid_arguments, json_copy, printable, shorten
 
 if TYPE_CHECKING:
     from yiemagent_nb.core.tools import Tool
@@ -45,9 +45,9 @@ def validate_tool_arguments(tool: Tool, call: ToolCall) -> dict[str, Any]:
             f"The arguments of {tool.name} are not valid JSON: {shorten(call.raw_arguments, 300)}.",
             "Call it again with a complete JSON object.",
         )
-    arguments: dict[str, Any] = json_copy(call.arguments)
+    arguments = call.arguments
     if tool.prepare_arguments is not None:
-        arguments = _ask(tool, "prepare_arguments", tool.prepare_arguments, arguments, _as_arguments)
+        arguments = _ask(tool, "prepare_arguments", tool.prepare_arguments, json_copy(arguments), _as_arguments)
     return validate_arguments(tool, arguments)
 
 
@@ -67,7 +67,7 @@ def validate_arguments(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, An
     else:
         problem = validate_required_args(checked, tool.input_schema)
     if problem is not None:
-        raise InvalidParametersError(problem)
+        raise InvalidParametersError(printable(problem))
     if tool.validator is not None:
         return tool.validator(checked)
     failures = tool.schema_check(checked)

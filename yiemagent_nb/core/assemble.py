@@ -142,10 +142,14 @@ class Assembler:
             error_message = f"The server ended its answer with {self._stop!r}. Ask again."
         return self._message(stop, error_message)
 
+    def so_far(self) -> AssistantMessage | AssistantToolCallMessage:
+        """What has come so far, while more comes. What is held back is left out, and stays held back."""
+        return self._whole or self._message("aborted", None)
+
     def partial(
         self, stop_reason: StopReason, error_message: str | None = None
     ) -> AssistantMessage | AssistantToolCallMessage:
-        """What has come so far, for an answer that was stopped or failed.
+        """What has come, for an answer that was stopped or failed; nothing more may come.
 
         A call whose arguments do not parse yet keeps them in ``raw_arguments``.
         """
@@ -285,8 +289,8 @@ class Assembler:
         for key in ("api", "model", "thinking_sent"):
             if isinstance(value := fields.get(key), str) and value:
                 extras[key] = clean_text(value)
-        if isinstance(value := fields.get("provider"), str) and value and "choices" not in fields:
-            extras["provider"] = clean_text(value)  # in a chunk, OpenRouter names whom it asked
+        if isinstance(value := fields.get("provider"), str) and value and ("choices" not in fields or "api" in fields):
+            extras["provider"] = clean_text(value)  # beside choices alone, OpenRouter names whom it asked
         if message := fields.get("error_message") or fields.get("errorMessage"):
             extras["error_message"] = clean_text(str(message))
 

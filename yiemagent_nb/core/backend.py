@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.models import LlmModel
@@ -40,7 +40,11 @@ LlmCall = Callable[..., LlmResponse | Awaitable[LlmResponse] | Any]
 
 @runtime_checkable
 class DescribedBackend(Protocol):
-    """A backend that says what it is."""
+    """A backend that says what it is.
+
+    Its call returns at once, with an awaitable or an async iterator, and what it awaits ends soon
+    after it is cancelled; other callables are watched, and left behind where they do not.
+    """
 
     @property
     def provider(self) -> str:
@@ -88,12 +92,14 @@ class Calling:
     Args:
         llm_call: The backend.
         provider: Whom requests go to; empty where the backend does not say.
+        described: It says what it is, so its calls neither block nor ignore their cancellation.
         on_loop: Call it on the event loop; otherwise, since it may block, in a thread.
         keywords: Those that it declares; None where it takes all.
     """
 
     llm_call: LlmCall
     provider: str
+    described: bool
     on_loop: bool
     keywords: frozenset[str] | None
 
@@ -104,7 +110,7 @@ class Calling:
         function = llm_call if inspect.isroutine(llm_call) else getattr(llm_call, "__call__", llm_call)  # noqa: B004
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         provider = llm_call.provider if described else ""
-        return cls(llm_call, provider, described or is_async, _declared_keywords(llm_call))
+        return cls(llm_call, provider, described, described or is_async, _declared_keywords(cast("LlmCall", llm_call)))
 
     def accepted(self, offered: Mapping[str, Any]) -> Mapping[str, Any]:
         """Those of ``offered`` that the backend takes."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
+from yiemagent_nb.core.concurrency import start_task
 from yiemagent_nb.core.errors import YiemAgentError
 from yiemagent_nb.core.events import ToolExecutionEnd, ToolExecutionStart
 from yiemagent_nb.core.hooks import as_hooks
@@ -60,18 +61,32 @@ async def run_tool_calls(run: Run, message: AssistantMessage) -> Batch:
 
 
 def close_calls(run: Run, message: AssistantMessage, error: YiemAgentError) -> Batch:
-    """Give each call of an answer that has no result yet the same error result, without waiting."""
-    answered = {each.tool_call_id for each in run.added if isinstance(each, ToolResultMessage)}
-    results: list[ToolResultMessage] = []
-    for call in message.tool_calls:
-        if call.id in answered:
-            continue
-        if call.id not in run.pending_calls:
-            _start(run, call)
-        result = error_result(error)
-        _end(run, call, result, 0.0)
+    """Give each call of an answer that has no result yet the same error result, without waiting.
+
+    Returns:
+        All results of the answer, those that it had before too.
+    """
+    results = _results_of(run, message)
+    for call in message.tool_calls[len(results) :]:
+        result = run.settled_calls.get(call.id)
+        if result is None:
+            if call.id not in run.pending_calls:
+                _start(run, call)
+            result = error_result(error)
+            _end(run, call, result, 0.0)
         results.append(_tell(run, call, result))
     return Batch(tuple(results))
+
+
+def _results_of(run: Run, message: AssistantMessage) -> list[ToolResultMessage]:
+    """The results that follow an answer. Ids do not tell: a model may use one again in a later answer."""
+    results: list[ToolResultMessage] = []
+    for each in reversed(run.added):
+        if each is message:
+            break
+        if isinstance(each, ToolResultMessage):
+            results.insert(0, each)
+    return results
 
 
 def _is_sequential(run: Run, calls: Sequence[ToolCall]) -> bool:
@@ -104,7 +119,7 @@ async def _run_at_once(
     else:
         limit = run.config.limits.concurrent_tool_calls
         room = nullcontext() if limit is None else asyncio.Semaphore(limit)
-        settled = await asyncio.gather(*(_settle(run, scope, each, room) for each in prepared))
+        settled = await asyncio.gather(*[start_task(_settle(run, scope, each, room)) for each in prepared])
     return [(_tell(run, call, result), result) for call, result in zip(calls, settled, strict=True)]
 
 
@@ -131,10 +146,12 @@ def _start(run: Run, call: ToolCall) -> None:
 
 def _end(run: Run, call: ToolCall, result: ToolResult, duration: float) -> None:
     run.pending_calls.discard(call.id)
+    run.settled_calls[call.id] = result
     run.emit(ToolExecutionEnd(call.id, call.name, result, result.is_error, duration))
 
 
 def _tell(run: Run, call: ToolCall, result: ToolResult) -> ToolResultMessage:
     message = create_tool_result_message(call, result)
+    run.settled_calls.pop(call.id, None)
     run.add(message)
     return message

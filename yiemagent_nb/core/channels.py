@@ -150,8 +150,13 @@ class Channel(Generic[Item, Accepted]):
             wake = event.set
             if self._try_put(item, wake):
                 return
-            if not event.wait(None if end is None else max(0.0, end - time.monotonic())):
-                self._forget(self._putters, wake)
+            woken = False
+            try:
+                woken = event.wait(None if end is None else max(0.0, end - time.monotonic()))
+            finally:  # after an interrupt too
+                if not woken:
+                    self._forget(self._putters, wake)
+            if not woken:
                 raise self._full()
 
     async def take(self) -> Item:
@@ -217,7 +222,11 @@ class Channel(Generic[Item, Accepted]):
                     self._putters.append(wake)
                 return False
             if self._admit is not None:
-                self._admit(item)
+                try:
+                    self._admit(item)
+                except BaseException:
+                    _wake(self._putters)  # the room is still there, for another
+                    raise
             if full:
                 self._items.popleft()
                 self.dropped += 1

@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from yiemagent_nb.core.signal import AbortSignal
 
-__all__ = ["ABORT_GRACE", "Interrupted", "Outcome", "iterate_in_thread", "run_abortable", "run_in_thread"]
+__all__ = [
+    "ABORT_GRACE",
+    "Interrupted",
+    "Outcome",
+    "iterate_in_thread",
+    "run_abortable",
+    "run_cancellable",
+    "run_in_thread",
+    "start_task",
+]
 
 ABORT_GRACE = 1.0
 """Seconds that something cancelled has to clean up before it is left behind."""
@@ -20,6 +30,19 @@ Value = TypeVar("Value")
 
 _left_behind: set[asyncio.Task[Any]] = set()
 _log = logging.getLogger("yiemagent_nb")
+
+
+if sys.version_info >= (3, 12):
+
+    def start_task(work: Coroutine[Any, Any, Value]) -> asyncio.Task[Value]:
+        """Start a task at once: work that waits for nothing is done when this returns."""
+        return asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
+
+else:
+
+    def start_task(work: Coroutine[Any, Any, Value]) -> asyncio.Task[Value]:
+        """Start a task. From Python 3.12 on it begins at once."""
+        return asyncio.get_running_loop().create_task(work)
 
 
 class Interrupted(Exception):  # noqa: N818 - never leaves this package
@@ -70,12 +93,13 @@ async def iterate_in_thread(iterator: Iterator[Value], signal: AbortSignal) -> A
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[tuple[Value] | None] = asyncio.Queue()
     room = threading.Semaphore(64)
+    left = threading.Event()
 
     def pump() -> None:
         try:
             for item in iterator:
                 room.acquire()
-                if signal.aborted:
+                if signal.aborted or left.is_set():
                     break
                 loop.call_soon_threadsafe(queue.put_nowait, (item,))
         finally:
@@ -92,6 +116,7 @@ async def iterate_in_thread(iterator: Iterator[Value], signal: AbortSignal) -> A
         await pumping
     finally:
         forget()
+        left.set()
         room.release()
         if not pumping.done():
             pumping.cancel()
@@ -116,29 +141,88 @@ async def run_abortable(work: Coroutine[Any, Any, Value], signal: AbortSignal, s
     if signal.aborted:
         work.close()
         raise Interrupted
-    watch = _Watch(asyncio.get_running_loop().create_task(_contain(work)), signal)
+    watch = _Watch(signal)
+    task = watch.start(work)
+    if task.done() and not task.cancelled():
+        return task.result()
     try:
         await watch.until_over(seconds)
     except asyncio.CancelledError:
-        _leave_behind(watch.task)
+        _leave_behind(task)
         raise
     return watch.value()
+
+
+async def run_cancellable(work: Coroutine[Any, Any, Value], signal: AbortSignal) -> Value:
+    """Await ``work`` in this very task; ``signal`` cancels it. For work that heeds its cancellation.
+
+    Raises:
+        Interrupted: It was cancelled by the signal.
+    """
+    if signal.aborted:
+        work.close()
+        raise Interrupted
+    scope = _CancelScope(signal)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if scope.leave():
+            raise Interrupted from None
+        raise
+    finally:
+        scope.leave()
+
+
+class _CancelScope:
+    """Cancels the task that made it when the signal is set, until it is left."""
+
+    def __init__(self, signal: AbortSignal) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._before = self._task.cancelling()
+        self._fired = False
+        self._left = False
+        self._forget = signal.on_abort(self._on_abort)
+
+    def leave(self) -> bool:
+        """Take the cancellation back; returns whether it was this scope's alone."""
+        if self._left:
+            return False
+        self._left = True
+        self._forget()
+        return self._fired and self._task.uncancel() <= self._before
+
+    def _on_abort(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if not self._left and not self._fired:
+            self._fired = True
+            self._task.cancel()
 
 
 class _Watch:
     """A task, and what may end it early."""
 
-    def __init__(self, task: asyncio.Task[Any], signal: AbortSignal) -> None:
-        self.task = task
+    task: asyncio.Task[Any]
+
+    def __init__(self, signal: AbortSignal) -> None:
         self._signal = signal
-        self._loop = task.get_loop()
-        self._over: asyncio.Future[None] = self._loop.create_future()
+        self._loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[None] | None = None
         self._grace: asyncio.TimerHandle | None = None
         self._late = False
-        task.add_done_callback(self._end)
+
+    def start(self, work: Awaitable[Value]) -> asyncio.Task[Value]:
+        """Start the task."""
+        self.task = task = start_task(self._contain(work))
+        return task
 
     async def until_over(self, seconds: float | None) -> None:
         """Wait until the task has ended, or had its time to clean up."""
+        self._over = self._loop.create_future()
+        self.task.add_done_callback(self._end)
         deadline = None if seconds is None else self._loop.call_later(seconds, self._expire)
         forget = self._signal.on_abort(self._on_abort)
         try:
@@ -159,8 +243,19 @@ class _Watch:
             raise Outcome(asyncio.CancelledError("it cancelled itself"))
         raise TimeoutError if self._late else Interrupted
 
+    async def _contain(self, work: Awaitable[Value]) -> Value:
+        """Keep what would stop the event loop (``SystemExit``, ``KeyboardInterrupt``) inside the task."""
+        try:
+            return await work
+        except (Exception, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            raise Outcome(error) from error
+        finally:
+            self._end()  # wakes who waits in this very step, where a done callback would take another
+
     def _end(self, _: object = None) -> None:
-        if not self._over.done():
+        if self._over is not None and not self._over.done():
             self._over.set_result(None)
 
     def _cancel(self) -> None:
@@ -175,16 +270,6 @@ class _Watch:
     def _on_abort(self) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel)
-
-
-async def _contain(work: Awaitable[Value]) -> Value:
-    """Keep what would stop the event loop (``SystemExit``, ``KeyboardInterrupt``) inside the task."""
-    try:
-        return await work
-    except (Exception, asyncio.CancelledError):
-        raise
-    except BaseException as error:
-        raise Outcome(error) from error
 
 
 def _leave_behind(task: asyncio.Task[Any]) -> None:

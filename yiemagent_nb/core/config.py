@@ -11,7 +11,7 @@ from yiemagent_nb.core.hooks import AfterToolCall, AgentContext, BeforeToolCall
 from yiemagent_nb.core.limits import Limits
 from yiemagent_nb.core.messages import AssistantMessage, Message
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel
-from yiemagent_nb.core.openai_form import RequestBuilder
+from yiemagent_nb.core.request import RequestBuilder
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.state import AgentState
 from yiemagent_nb.core.tools import ExecutionMode

@@ -62,22 +62,15 @@ class GrowingContent:
                     return None
                 key, value = each, content
         if type(value) is str:
-            goes_on = key == "content" if block.kind == "text" else key == block.signature
-            return self._quick_piece(block, value) if goes_on else None
+            if key != ("content" if block.kind == "text" else block.signature):
+                return None
+            if block.half or (not value.isascii() and has_surrogates(value)):
+                return None
+            offset = block.length
+            block.length = offset + len(value)
+            block.pieces.append(value)
+            return (Delta(block.kind, value, block.index, offset),)
         return self._quick_arguments(block, cast("list[object]", value)) if type(value) is list else None
-
-    def quick_text(self, piece: str) -> tuple[Delta] | None:
-        """Append text where it only goes on with the text before; None for any other."""
-        block = self._open
-        return self._quick_piece(block, piece) if block is not None and block.kind == "text" else None
-
-    def _quick_piece(self, block: Block, piece: str) -> tuple[Delta] | None:
-        if block.half or (not piece.isascii() and has_surrogates(piece)):
-            return None
-        offset = block.length
-        block.length = offset + len(piece)
-        block.pieces.append(piece)
-        return (Delta(block.kind, piece, block.index, offset),)
 
     def _quick_arguments(self, block: Block, calls: list[object]) -> tuple[Delta] | None:
         part = calls[0] if len(calls) == 1 else None

@@ -68,6 +68,7 @@ __all__ = [
     "ToolNotFoundError",
     "ToolNotSupportedError",
     "YiemAgentError",
+    "describe_error",
 ]
 
 
@@ -278,3 +279,13 @@ class MalformedResponseError(BackendError):
     """The answer has none of the known forms."""
 
     code = "MALFORMED_RESPONSE"
+
+
+def describe_error(error: BaseException) -> str:
+    """The type and the text of any exception, of one whose text fails too. It never raises."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(it has no readable text)"
+    name = type(error).__name__
+    return f"{name}: {text}" if text else name

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from yiemagent_nb.core.json_values import JsonMapping
 from yiemagent_nb.core.messages import AssistantMessage, AssistantToolCallMessage, Message, ToolResultMessage
 from yiemagent_nb.core.results import ToolResult
 
@@ -124,7 +125,7 @@ class ToolExecutionStart:
 
     tool_call_id: str
     tool_name: str
-    args: Mapping[str, Any]
+    args: JsonMapping
     type: Literal["tool_execution_start"] = "tool_execution_start"
 
 
@@ -183,7 +184,7 @@ class ApprovalRequested:
     request_id: str
     tool_call_id: str
     tool_name: str
-    args: Mapping[str, Any]
+    args: JsonMapping
     source: str = "python"
     description: str = ""
     type: Literal["approval_requested"] = "approval_requested"
@@ -214,7 +215,7 @@ class Trace:
     """A named step of the state machine, for the event sink."""
 
     step: str
-    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    data: JsonMapping = field(default_factory=dict[str, Any])
     type: Literal["trace"] = "trace"
 
 
@@ -245,8 +246,8 @@ def _adapter() -> TypeAdapter[Event]:
 
 
 def dump_event(event: Event) -> dict[str, Any]:
-    """The JSON form of an event; what JSON cannot hold in it becomes its ``repr``."""
-    return _adapter().dump_python(event, mode="json", fallback=repr)
+    """The JSON form of an event; what JSON cannot hold in it becomes its ``repr``: see ``json_form``."""
+    return _adapter().dump_python(event, mode="json")
 
 
 def load_event(data: Mapping[str, Any] | str | bytes) -> Event:

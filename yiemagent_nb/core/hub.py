@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from yiemagent_nb.core.errors import AgentBusyError
+from yiemagent_nb.core.errors import AgentBusyError, InvalidParametersError, describe_error
 from yiemagent_nb.core.events import AgentError, Event, MessageUpdate, Trace
+from yiemagent_nb.core.execution import is_async_callable
 from yiemagent_nb.core.hooks import hook_name
 from yiemagent_nb.core.runtime import running_loop
 from yiemagent_nb.core.signal import AbortSignal
@@ -47,20 +48,24 @@ class Hub:
         return self._sink is not None
 
     def set_sink(self, sink: EventSink | None) -> None:
-        """Send everything to ``sink``, or to none."""
+        """Send everything to ``sink``, or to none.
+
+        Raises:
+            InvalidParametersError: It cannot be called.
+        """
         if sink is None:
             self._sink = None
         else:
+            _require_callable("an event sink", "(event)", sink)
             self._sink = self._wrap(lambda event, _signal: sink(event), sink)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Add a listener; returns the function that takes it back.
 
         Raises:
-            TypeError: It cannot be called.
+            InvalidParametersError: It cannot be called.
         """
-        if not callable(listener):
-            raise TypeError(f"a listener is a function (event, signal), not {type(listener).__name__}")
+        _require_callable("a listener", "(event, signal)", listener)
         entry = self._wrap(listener, listener)
         if isinstance(entry, _Queued):
             self._queued = (*self._queued, entry)
@@ -104,76 +109,107 @@ class Hub:
         Raises:
             AgentBusyError: Awaited inside a listener, which would wait for itself.
         """
-        queued = [entry for entry in (*self._queued, self._sink) if isinstance(entry, _Queued)]
+        entries = [*self._inline, *self._queued, *([self._sink] if self._sink is not None else [])]
         current = asyncio.current_task()
-        if any(entry.task is current for entry in queued):
+        if any(entry.task is current for entry in entries):
             raise AgentBusyError(
                 "wait_idle was awaited inside a listener, and would wait for that listener itself.",
                 "Await it in a task of its own.",
             )
-        for entry in queued:
-            if entry.task is not None:
-                await asyncio.wait({entry.task})
+        for entry in entries:
+            task = entry.serve()
+            if task is not None:
+                await asyncio.wait({task})
 
     def _wrap(self, call: Listener, original: Callable[..., Any]) -> _Inline | _Queued:
-        target = original if inspect.isroutine(original) else getattr(original, "__call__", original)  # noqa: B004
-        kind = _Queued if inspect.iscoroutinefunction(target) else _Inline
+        kind = _Queued if is_async_callable(original) else _Inline
         return kind(call, hook_name(original), self._report)
 
     def _report(self, name: str, error: BaseException, signal: AbortSignal) -> None:
-        _log.warning("the listener %s raised %r; it stays subscribed", name, error, exc_info=error)
-        text = f"The listener {name} raised {type(error).__name__}: {error}. Further errors of it are only logged."
+        what = describe_error(error)
+        _log.warning("the listener %s raised %s; it stays subscribed", name, what, exc_info=error)
+        text = f"The listener {name} raised {what}. Further errors of it are only logged."
         self.publish(AgentError("LISTENER_ERROR", text), signal)
+
+
+def _require_callable(what: str, arguments: str, value: object) -> None:
+    if not callable(value):
+        raise InvalidParametersError(
+            f"{what[0].upper()}{what[1:]} is a function {arguments}, not {type(value).__name__}.",
+            "Pass a function without calling it.",
+        )
 
 
 Report = Callable[[str, BaseException, AbortSignal], None]
 
+_Work = tuple["Event | _Deltas | Awaitable[Any]", AbortSignal]
+
 
 class _Entry:
+    """A listener and what waits for it. Its task lives while there is something to await."""
+
     def __init__(self, call: Listener, name: str, report: Report) -> None:
         self.active = True
+        self.task: asyncio.Task[None] | None = None
         self._call = call
         self._name = name
         self._report = report
         self._failed = False
+        self._queue: deque[_Work] = deque()
+
+    def serve(self) -> asyncio.Task[None] | None:
+        """The task that serves what waits, on the running loop; None where nothing waits.
+
+        Where no loop runs, nothing is awaited yet: what waits is served when something is.
+        """
+        loop = running_loop()
+        task = self.task
+        if task is not None and (task.done() or task.get_loop() is not loop):
+            task = self.task = None
+        if task is None and self._queue and loop is not None:
+            task = self.task = loop.create_task(self._serve())
+        return task
+
+    async def _serve(self) -> None:
+        while self._queue and self.active:
+            work, signal = self._queue.popleft()
+            try:
+                if isinstance(work, _Deltas):
+                    work = work.merged()
+                answer = work if inspect.isawaitable(work) else self._call(work, signal)
+                if answer is not None:
+                    await answer
+            except asyncio.CancelledError as error:
+                if (task := self.task) is None or task.cancelling():
+                    raise
+                self._fail(error, signal)
+            except (Exception, SystemExit) as error:
+                self._fail(error, signal)
 
     def _fail(self, error: BaseException, signal: AbortSignal) -> None:
         if self._failed:
-            _log.debug("the listener %s raised %r again", self._name, error)
+            _log.debug("the listener %s raised %s again", self._name, describe_error(error))
         else:
             self._failed = True
             self._report(self._name, error, signal)
 
 
 class _Inline(_Entry):
-    """A sync listener; an awaitable that it returns after all is run beside the others."""
+    """A sync listener; awaitables that it returns after all are awaited in their order."""
 
     def take(self, event: Event, signal: AbortSignal) -> None:
         try:
             answer = self._call(event, signal)
-            if answer is not None and inspect.isawaitable(answer):
-                task = asyncio.ensure_future(answer)
-                _stragglers.add(task)
-                task.add_done_callback(lambda task: self._settled(task, signal))
-        except Exception as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
             self._fail(error, signal)
-
-    def _settled(self, task: asyncio.Future[Any], signal: AbortSignal) -> None:
-        _stragglers.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._fail(error, signal)
-
-
-_stragglers: set[asyncio.Future[Any]] = set()
+            return
+        if answer is not None and inspect.isawaitable(answer):
+            self._queue.append((answer, signal))
+            self.serve()
 
 
 class _Queued(_Entry):
-    """An async listener with its queue; its task lives while there is something to deliver."""
-
-    def __init__(self, call: Listener, name: str, report: Report) -> None:
-        super().__init__(call, name, report)
-        self.task: asyncio.Task[None] | None = None
-        self._queue: deque[tuple[Event | _Deltas, AbortSignal]] = deque()
+    """An async listener, called when what came before has been handled."""
 
     def take(self, event: Event, signal: AbortSignal) -> None:
         if isinstance(event, MessageUpdate):
@@ -184,21 +220,7 @@ class _Queued(_Entry):
             self._queue.append((_Deltas(event), signal))
         else:
             self._queue.append((event, signal))
-        loop = running_loop()
-        if loop is None:  # nothing is awaited yet: the listener is served when something is
-            return
-        if self.task is None or self.task.done() or self.task.get_loop() is not loop:
-            self.task = loop.create_task(self._serve())
-
-    async def _serve(self) -> None:
-        while self._queue and self.active:
-            entry, signal = self._queue.popleft()
-            try:
-                answer = self._call(entry.merged() if isinstance(entry, _Deltas) else entry, signal)
-                if answer is not None:
-                    await answer
-            except Exception as error:
-                self._fail(error, signal)
+        self.serve()
 
 
 class _Deltas:

@@ -24,6 +24,7 @@ from yiemagent_nb.core.errors import (
     ToolFailedError,
     ToolNotFoundError,
     YiemAgentError,
+    describe_error,
 )
 from yiemagent_nb.core.events import Event, ToolExecutionUpdate
 from yiemagent_nb.core.hooks import (
@@ -124,7 +125,7 @@ async def prepare_tool_call(call: ToolCall, scope: CallScope) -> PreparedToolCal
     except Interrupted:
         return ImmediateOutcome(call, error_result(aborted(call, started=False)))
     except Exception as error:  # a validator that fails in a way of its own
-        return ImmediateOutcome(call, error_result(InvalidParametersError(_describe(error))))
+        return ImmediateOutcome(call, error_result(InvalidParametersError(describe_error(error))))
 
 
 async def _prepare(call: ToolCall, scope: CallScope) -> PreparedToolCall | ImmediateOutcome:
@@ -168,19 +169,30 @@ def _read_before_answer(hook: Callable[..., Any], answer: object) -> BeforeToolC
 
 async def _call_hook(hook: Callable[..., Any], signal: AbortSignal, *arguments: Any) -> Any:
     try:
-        answer = hook(*arguments)
+        answer = _ask_hook(hook, *arguments)
         if inspect.isawaitable(answer):
             answer = await run_abortable(_await(answer), signal)
     except Interrupted:
         raise
-    except Outcome as error:
-        raise _hook_failed(hook, error.args[0]) from error
-    except KeyboardInterrupt:
-        signal.abort("interrupted from the keyboard")
-        raise Interrupted from None
-    except (Exception, SystemExit) as error:
+    except Outcome as outcome:
+        error = outcome.args[0]
+        if isinstance(error, KeyboardInterrupt):
+            signal.abort("interrupted from the keyboard")
+            raise Interrupted from None
+        raise _hook_failed(hook, error) from error
+    except Exception as error:
         raise _hook_failed(hook, error) from error
     return answer
+
+
+def _ask_hook(hook: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a hook; what it raises beside errors, such as ``SystemExit``, comes as an ``Outcome``."""
+    try:
+        return hook(*arguments)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise Outcome(error) from error
 
 
 async def _await(value: Awaitable[Any]) -> Any:
@@ -188,7 +200,7 @@ async def _await(value: Awaitable[Any]) -> Any:
 
 
 def _hook_failed(hook: Callable[..., Any], error: BaseException) -> HookError:
-    return HookError(f"The hook {hook_name(hook)} raised {_describe(error)}", "The call did not go on.")
+    return HookError(f"The hook {hook_name(hook)} raised {describe_error(error)}", "The call did not go on.")
 
 
 async def execute_prepared_tool_call(prepared: PreparedToolCall, scope: CallScope) -> ExecutedToolCall:
@@ -198,7 +210,8 @@ async def execute_prepared_tool_call(prepared: PreparedToolCall, scope: CallScop
     cannot be stopped from outside and reads its signal.
     """
     call, tool = prepared.call, prepared.tool
-    signal = AbortSignal(parent=scope.signal)
+    # Only a timeout must stop one call and not the run.
+    signal = scope.signal if tool.timeout is None else AbortSignal(parent=scope.signal)
     updates = _Updates(call, scope.emit)
     scope.step("call.executing", call)
     start = time.perf_counter()
@@ -211,7 +224,7 @@ async def execute_prepared_tool_call(prepared: PreparedToolCall, scope: CallScop
         result = error_result(aborted(call, started=True))
     except TimeoutError as error:
         own = tool.timeout is not None and time.perf_counter() - start >= tool.timeout
-        failure = _timed_out(tool) if own else ToolFailedError(f"{tool.name} raised {_describe(error)}")
+        failure = _timed_out(tool) if own else ToolFailedError(f"{tool.name} raised {describe_error(error)}")
         result = error_result(failure)
     except Outcome as error:
         interrupted = isinstance(error.args[0], KeyboardInterrupt)
@@ -222,8 +235,9 @@ async def execute_prepared_tool_call(prepared: PreparedToolCall, scope: CallScop
         result = error_result(_failed(tool, error))
     finally:
         updates.settled = True
-        signal.abort("the call is over")
-        signal.detach()
+        if signal is not scope.signal:
+            signal.abort("the call is over")
+            signal.detach()
     duration = time.perf_counter() - start
     scope.step("call.executed", call, duration=duration, is_error=result.is_error)
     return ExecutedToolCall(prepared, result, duration, interrupted)
@@ -324,12 +338,6 @@ def _timed_out(tool: Tool) -> ExecutionTimeoutError:
 
 
 def _failed(tool: Tool, error: BaseException) -> YiemAgentError:
-    return error if isinstance(error, YiemAgentError) else ToolFailedError(f"{tool.name} raised {_describe(error)}")
-
-
-def _describe(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # an exception whose own text fails
-        text = "(it has no readable text)"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return (
+        error if isinstance(error, YiemAgentError) else ToolFailedError(f"{tool.name} raised {describe_error(error)}")
+    )

@@ -42,13 +42,16 @@ class Limits:
         """Refuse a limit that nothing could pass.
 
         Raises:
-            InvalidParametersError: A limit is zero or negative.
+            InvalidParametersError: A limit is zero, negative or no number; the error names it.
         """
         for each in fields(self):
             value = getattr(self, each.name)
-            if value is not None and not value > 0:
+            kind = int | float if each.name == "max_cost" else int
+            if value is not None and (not isinstance(value, kind) or isinstance(value, bool) or not value > 0):
+                expected = "a number" if each.name == "max_cost" else "a whole number"
                 raise InvalidParametersError(
-                    f"Limits.{each.name} must be greater than 0, not {value!r}.", "Use None to lift the limit."
+                    f"Limits.{each.name} must be {expected} greater than 0, not {value!r}.",
+                    "Use None to lift the limit.",
                 )
 
 
@@ -84,9 +87,13 @@ class MessageMeter:
                     "It does not pass with time: call reset(), or raise Limits.messages_per_session.",
                 )
             allowed = limits.messages_per_minute
+            if allowed is not None and messages > allowed:
+                raise RateLimitedError(
+                    f"{messages} messages at once, and {allowed} are allowed within a minute; nothing was sent.",
+                    "Send fewer at once, or raise Limits.messages_per_minute.",
+                )
             if allowed is not None and len(self._recent) + messages > allowed:
-                oldest = min(len(self._recent), len(self._recent) + messages - allowed) - 1
-                wait = self._recent[oldest] + MINUTE - moment if oldest >= 0 else MINUTE
+                wait = self._recent[len(self._recent) + messages - allowed - 1] + MINUTE - moment
                 raise RateLimitedError(
                     f"More than {allowed} messages within a minute; nothing was sent.",
                     f"Try again in {wait:.0f} s, or raise Limits.messages_per_minute.",

@@ -36,6 +36,7 @@ __all__ = [
     "EventStream",
     "agent_loop",
     "agent_loop_continue",
+    "has_open_end",
     "require_open_end",
     "run_loop",
     "stream_assistant_response",
@@ -233,13 +234,22 @@ def require_open_end(messages: Sequence[Message]) -> None:
     Raises:
         InvalidMessageRoleError: The last message, notes left aside, is neither a user's nor a tool's.
     """
-    last = next((message for message in reversed(messages) if not isinstance(message, CustomMessage)), None)
-    if not isinstance(last, UserMessage | ToolResultMessage):
+    if not has_open_end(messages):
+        last = _last_word(messages)
         role = "is empty" if last is None else f"ends with a message of role {last.role!r}"
         raise InvalidMessageRoleError(
             f"The history {role}; to continue, its last message must be a user's or a tool's.",
             "Use prompt(...) to say something new.",
         )
+
+
+def has_open_end(messages: Sequence[Message]) -> bool:
+    """Whether a history waits for an answer: its last message, notes left aside, is a user's or a tool's."""
+    return isinstance(_last_word(messages), UserMessage | ToolResultMessage)
+
+
+def _last_word(messages: Sequence[Message]) -> Message | None:
+    return next((message for message in reversed(messages) if not isinstance(message, CustomMessage)), None)
 
 
 async def stream_assistant_response(

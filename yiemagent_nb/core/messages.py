@@ -9,11 +9,11 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+import os
 import re
 import time
-import uuid
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
@@ -31,6 +31,7 @@ from pydantic import (
     model_validator,
 )
 
+from yiemagent_nb.core.json_values import JsonObject, Opaque, Text
 from yiemagent_nb.core.models import ThinkingLevel, Usage
 
 __all__ = [
@@ -64,7 +65,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 def new_id(prefix: str) -> str:
     """A fresh id, ``prefix`` and 16 hex digits."""
-    return f"{prefix}_{uuid.uuid4().hex[:16]}"
+    return f"{prefix}_{os.urandom(8).hex()}"
 
 
 def now() -> datetime:
@@ -72,29 +73,32 @@ def now() -> datetime:
     return _from_milliseconds(time.time_ns() // 1_000_000)
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
 def _from_milliseconds(value: int) -> datetime:
-    return datetime.fromtimestamp(value // 1000, UTC).replace(microsecond=value % 1000 * 1000)
+    return _EPOCH + value * _MILLISECOND
 
 
 def _to_milliseconds(value: datetime) -> int:
-    return int(value.timestamp()) * 1000 + value.microsecond // 1000
+    return (value - _EPOCH) // _MILLISECOND
 
 
-def _read_timestamp(value: object) -> object:
-    if isinstance(value, bool):
-        msg = "a timestamp is an aware datetime or a positive integer of milliseconds since 1970"
+def _read_timestamp(value: object) -> datetime:
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value):
+            value = _from_milliseconds(int(value))
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"a timestamp lies between the years 1970 and 9999: {error}") from error
+    if not isinstance(value, datetime):
+        msg = "a timestamp is an aware datetime, or in JSON a positive integer of milliseconds since 1970"
         raise ValueError(msg)  # noqa: TRY004 - pydantic turns ValueError into a validation error
-    if isinstance(value, int | float):
-        if value < 1 or value != int(value):
-            msg = "a timestamp in JSON is a positive integer of milliseconds since 1970"
-            raise ValueError(msg)
-        return _from_milliseconds(int(value))
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            msg = "a timestamp needs a time zone; use datetime.now(UTC)"
-            raise ValueError(msg)
-        return value.replace(microsecond=value.microsecond // 1000 * 1000)
-    return value
+    if value.utcoffset() is None:
+        raise ValueError("a timestamp needs a time zone; use datetime.now(UTC)")
+    if value - _EPOCH < _MILLISECOND:
+        raise ValueError("a timestamp lies after the beginning of 1970")
+    return value.replace(microsecond=value.microsecond // 1000 * 1000)
 
 
 Timestamp = Annotated[
@@ -113,7 +117,7 @@ class TextContent(_Frozen):
     """Plain text, never empty."""
 
     type: Literal["text"] = "text"
-    text: str = Field(min_length=1)
+    text: Text = Field(min_length=1)
 
     def __init__(self, text: str = "", **data: Any) -> None:
         super().__init__(**{"text": text, **data})
@@ -205,8 +209,8 @@ class ReasoningContent(_Frozen):
     """What a model thought aloud. ``signature`` goes back to its provider unread."""
 
     type: Literal["reasoning"] = "reasoning"
-    text: str = ""
-    signature: str | None = Field(default=None, repr=False)
+    text: Text = ""
+    signature: Text | None = Field(default=None, repr=False)
 
     def __init__(self, text: str = "", **data: Any) -> None:
         super().__init__(**{"text": text, **data})
@@ -216,18 +220,21 @@ def _id_or_new(value: str) -> str:
     return value or new_id("call")
 
 
+CallId = Annotated[Text, AfterValidator(_id_or_new)]
+
+
 class ToolCall(_Frozen):
     """A call that a model asks for.
 
-    ``arguments`` is parsed JSON. ``raw_arguments`` is set only where the text could not be parsed;
-    such a call never runs.
+    ``arguments`` is parsed JSON, copied. ``raw_arguments`` is set only where the text could not be
+    parsed; such a call never runs.
     """
 
     type: Literal["function"] = "function"
-    id: Annotated[str, AfterValidator(_id_or_new)] = Field(default_factory=lambda: new_id("call"))
-    name: str
-    arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
-    raw_arguments: str | None = None
+    id: CallId = Field(default_factory=lambda: new_id("call"))
+    name: Text
+    arguments: JsonObject = Field(default_factory=dict[str, Any])
+    raw_arguments: Text | None = None
 
 
 UserContent = Annotated[TextContent | ImageContent, Field(discriminator="type")]
@@ -238,14 +245,14 @@ _ContentInput = str | TextContent | ImageContent | ReasoningContent | ToolCall
 
 
 def read_content(value: object) -> object:
-    """Content as it may be given, a string, one block or several, as a tuple of blocks."""
+    """Content as it may be given, a string, one block or several, as a tuple of blocks; none of an empty string."""
     if isinstance(value, str):
         return (TextContent(value),) if value else ()
     if isinstance(value, BaseModel):
         return (value,)
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         items = cast("Sequence[object]", value)
-        return tuple(TextContent(item) if isinstance(item, str) else item for item in items)
+        return tuple(TextContent(item) if isinstance(item, str) else item for item in items if item != "")
     return value
 
 
@@ -287,9 +294,9 @@ class AssistantMessage(_Message):
     model: str = ""
     usage: Usage | None = None
     stop_reason: StopReason = "end_turn"
-    raw_stop_reason: str | None = None
-    thinking_sent: ThinkingLevel | str | None = None
-    error_message: str | None = None
+    raw_stop_reason: Text | None = None
+    thinking_sent: ThinkingLevel | Text | None = None
+    error_message: Text | None = None
 
     needs_calls: ClassVar[bool] = False
 
@@ -339,25 +346,37 @@ class AssistantToolCallMessage(AssistantMessage):
 
     needs_calls: ClassVar[bool] = True
 
+    def __init__(
+        self,
+        content: _ContentInput | Sequence[_ContentInput | Mapping[str, Any]] = (),
+        tool_calls: Sequence[ToolCall | Mapping[str, Any]] = (),
+        **data: Any,
+    ) -> None:
+        super().__init__(content, **({**data, "tool_calls": tool_calls} if tool_calls != () else data))
+
     @model_validator(mode="before")
     @classmethod
     def _take_tool_calls(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or "tool_calls" not in data:
             return cast("object", data)
         fields = dict(cast("Mapping[str, Any]", data))
-        calls = cast("Sequence[object]", fields.pop("tool_calls"))
-        content = cast("Sequence[object]", read_content(fields.get("content", ())))
-        return {**fields, "content": (*content, *calls)}
+        calls = cast("object", fields.pop("tool_calls"))
+        if not isinstance(calls, list | tuple):
+            raise ValueError(f"tool_calls is a list of calls, not {type(calls).__name__}")  # noqa: TRY004 - for pydantic
+        content = read_content(fields.get("content", ()))
+        if isinstance(content, tuple):
+            fields["content"] = (*cast("tuple[object, ...]", content), *cast("Sequence[object]", calls))
+        return fields
 
 
 class ToolResultMessage(_Message):
     """What a tool answered. OpenAI's role ``tool`` is its form on the wire only."""
 
     role: Literal["toolResult"] = "toolResult"
-    tool_call_id: str
-    tool_name: str
+    tool_call_id: Text
+    tool_name: Text
     content: Annotated[tuple[UserContent, ...], BeforeValidator(read_content)] = ()
-    details: Any = None
+    details: Opaque = None
     usage: Usage | None = None
     added_tool_names: tuple[str, ...] | None = None
     is_error: bool = False
@@ -372,8 +391,14 @@ class CustomMessage(_Message):
     """A note for people and widgets; never sent to a model unless ``format_messages`` does so."""
 
     role: Literal["custom"] = "custom"
-    kind: str = Field(min_length=1)
-    data: Any = None
+    kind: Text = Field(min_length=1)
+    data: Opaque = None
+
+
+def _is_call(block: object) -> bool:
+    if isinstance(block, Mapping):
+        return cast("Mapping[str, Any]", block).get("type") == "function"
+    return isinstance(block, ToolCall)
 
 
 def _tag(value: object) -> str | None:
@@ -384,14 +409,14 @@ def _tag(value: object) -> str | None:
     fields = cast("Mapping[str, Any]", value)
     role = fields.get("role")
     if role == "assistant":
-        content = cast("Any", fields.get("content") or ())
-        calls = fields.get("tool_calls") or any(
-            isinstance(block, ToolCall)
-            or (isinstance(block, Mapping) and cast("Mapping[str, Any]", block).get("type") == "function")
-            for block in content
-        )
+        content = fields.get("content")
+        blocks = cast("Sequence[object]", content) if isinstance(content, list | tuple) else (content,)
+        calls = fields.get("tool_calls") or any(map(_is_call, blocks))
         return "AssistantToolCallMessage" if calls else "AssistantMessage"
-    return {"user": "UserMessage", "toolResult": "ToolResultMessage", "custom": "CustomMessage"}.get(cast("str", role))
+    return _TAGS.get(role) if isinstance(role, str) else None
+
+
+_TAGS = {"user": "UserMessage", "toolResult": "ToolResultMessage", "custom": "CustomMessage"}
 
 
 Message = Annotated[
@@ -412,7 +437,10 @@ _adapter: TypeAdapter[Message] = TypeAdapter(Message)
 
 
 def dump_message(message: Message) -> dict[str, Any]:
-    """The JSON form of a message: plain dicts, lists and scalars, keys in snake_case."""
+    """The JSON form of a message: plain dicts, lists and scalars, keys in snake_case, nothing of it None.
+
+    It is valid JSON in UTF-8, whatever stands in ``details`` or ``data``: see ``json_form``.
+    """
     return _adapter.dump_python(message, mode="json", exclude_none=True)
 
 

@@ -6,10 +6,12 @@ Everything that reads answers stands on these: arguments, usage, stop reasons, r
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
+from yiemagent_nb.core.json_values import clean_text, read_json
 from yiemagent_nb.core.messages import StopReason
 from yiemagent_nb.core.models import Usage
 
@@ -85,13 +87,6 @@ def has_surrogates(text: str) -> bool:
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
-def clean_text(text: str) -> str:
-    """``text`` with pairs of surrogates joined and lone ones replaced by U+FFFD."""
-    if not has_surrogates(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def clean_tool_name(name: str) -> str:
     """A tool's name without the control tokens that some models leak behind it."""
     return clean_text(name.partition(_MAX_TOOL_NAME_MARKER)[0]).strip()
@@ -128,43 +123,37 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(msg)
 
 
-def _clean_values(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, list):
-        return [_clean_values(item) for item in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return {clean_text(key): _clean_values(item) for key, item in cast("dict[str, Any]", value).items()}
-    return value
+def _read_float(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
 
 
 def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
     """A call's arguments: the parsed object, and the text where it is no JSON object.
 
     Nothing and ``null`` are an empty object; a string that decodes to a string is decoded once
-    more; raw control characters in strings pass. Exactly one of the two says something: arguments
-    beside a text are always empty, never a parsed prefix.
+    more; raw control characters in strings pass. What no encoder could write again, numbers beyond
+    all bounds and endless nesting, is no JSON either. Exactly one of the two says something:
+    arguments beside a text are always empty, never a parsed prefix.
     """
-    if isinstance(value, Mapping):
-        return _clean_values(dict(cast("Mapping[str, Any]", value))), None
     text = value if isinstance(value, str) else dump_json(value)
     try:
         parsed = _parse(text)
         if isinstance(parsed, str):
             parsed = _parse(parsed)
+        if parsed is None:
+            return {}, None
+        if isinstance(parsed, dict):
+            return read_json(cast("object", parsed)), None
     except (ValueError, RecursionError):
-        return {}, clean_text(text)
-    if parsed is None:
-        return {}, None
-    if not isinstance(parsed, dict):
-        return {}, clean_text(text)
-    arguments = cast("dict[str, Any]", parsed)
-    # A lone surrogate can only come from an escape, so most texts need no second walk.
-    return (_clean_values(arguments) if "\\u" in text or has_surrogates(text) else arguments), None
+        pass
+    return {}, clean_text(text)
 
 
 def _parse(text: str) -> object:
-    return json.loads(text, strict=False, parse_constant=_refuse_constant) if text.strip() else None
+    if not text.strip():
+        return None
+    return json.loads(text, strict=False, parse_constant=_refuse_constant, parse_float=_read_float)
 
 
 def read_call(call: Mapping[str, Any]) -> tuple[str, str, object]:

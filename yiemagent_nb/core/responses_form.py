@@ -56,11 +56,7 @@ class ResponsesReader:
         text = piece if isinstance(piece, str) else ""
         item = event.get("item")
         if kind == "response.output_text.delta":
-            quick = self._blocks.quick_text(text)
-            if quick is None:
-                self._blocks.text(text, out)
-            else:
-                out += quick
+            self._blocks.text(text, out)
         elif kind == "response.refusal.delta":
             self._blocks.refusal(text, out)
         elif kind in _REASONING_DELTAS:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import to_json
 
 from yiemagent_nb.core.frames import frame_as_markdown
+from yiemagent_nb.core.json_values import Opaque
 from yiemagent_nb.core.messages import ImageContent, TextContent, UserContent, read_content
 from yiemagent_nb.core.models import Usage
 
@@ -20,11 +21,28 @@ __all__ = ["ToolResult", "to_tool_result"]
 _Block = str | TextContent | ImageContent
 
 
+def _clean(text: str) -> str:
+    """Text without lone surrogates, which no server and no file takes; pairs of them are joined."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _read_content(value: object) -> object:
+    if isinstance(value, str):
+        return read_content(_clean(value))
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[object]", value)
+        return read_content([_clean(item) if isinstance(item, str) else item for item in items if item != ""])
+    return read_content(value)
+
+
 class ToolResult(BaseModel):
     """What a tool gives back.
 
     Args:
-        content: Text, a block, or several; this is what the model sees. It may be empty.
+        content: Text, a block, or several; this is what the model sees. It may be empty. Lone
+            surrogates in text are replaced.
         details: Anything, for people and widgets; the model does not see it.
         usage: Tokens that the tool itself spent.
         added_tool_names: Tools that it made available.
@@ -34,8 +52,8 @@ class ToolResult(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    content: Annotated[tuple[UserContent, ...], BeforeValidator(read_content)] = ()
-    details: Any = None
+    content: Annotated[tuple[UserContent, ...], BeforeValidator(_read_content)] = ()
+    details: Opaque = None
     usage: Usage | None = None
     added_tool_names: tuple[str, ...] | None = None
     is_error: bool = False
@@ -81,7 +99,7 @@ def _convert(value: Any) -> ToolResult:
     if content is not None:
         return ToolResult(content)
     table = _table(value)
-    return ToolResult(_json(value, value) if table is None else _clean(table), details=value)
+    return ToolResult(_json(value, value) if table is None else table, details=value)
 
 
 def _content(value: Any) -> _Block | list[_Block] | None:
@@ -92,7 +110,7 @@ def _content(value: Any) -> _Block | list[_Block] | None:
         case TextContent() | ImageContent():
             content = value
         case str() if not isinstance(value, Enum):
-            content = _clean(value)
+            content = value
         case bytes() | bytearray() | memoryview():
             content = _bytes_block(bytes(cast("bytes", value)))
         case list() | tuple():
@@ -110,7 +128,7 @@ def _mixture(items: Sequence[object]) -> list[_Block] | None:
     if not any(_may_be_block(kind) for kind in kinds):
         return None
     blocks = [_block(item) for item in items]
-    return [block for block in blocks if block] if any(not isinstance(block, str) for block in blocks) else None
+    return blocks if any(not isinstance(block, str) for block in blocks) else None
 
 
 def _may_be_block(kind: type[Any]) -> bool:
@@ -122,7 +140,7 @@ def _may_be_block(kind: type[Any]) -> bool:
 def _block(item: object) -> _Block:
     """One item of a list that mixes text and images."""
     if isinstance(item, str):
-        return _clean(item)
+        return item
     if isinstance(item, TextContent | ImageContent):
         return item
     if isinstance(item, bytes | bytearray):
@@ -151,13 +169,6 @@ def _bytes_block(data: bytes) -> TextContent | ImageContent:
         return ImageContent.from_bytes(data)
     except ValueError:
         return TextContent(f"{len(data):,} bytes of binary data, not shown")
-
-
-def _clean(text: str) -> str:
-    """Text without lone surrogates, which no server and no file takes; pairs of them are joined."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _json(value: object, whole: object = None) -> str:
@@ -190,7 +201,7 @@ def _shown_by_repr(value: object) -> ToolResult:
     kind = "object"
     try:
         kind = type(value).__name__
-        return ToolResult(_clean(f"{value!r}\n(The repr of a {kind}, since it could not be shown as JSON. {_ADVICE})"))
+        return ToolResult(f"{value!r}\n(Shown by its repr: the type {kind} has no JSON form. {_ADVICE})")
     except Exception as failure:  # an object that cannot even be looked at
         return ToolResult(
             f"The tool returned a {kind} that cannot be shown ({type(failure).__name__}). {_ADVICE}",

@@ -12,6 +12,7 @@ from yiemagent_nb.core.config import LoopConfig
 from yiemagent_nb.core.events import Event, MessageEnd, MessageStart, Trace
 from yiemagent_nb.core.hooks import AgentContext
 from yiemagent_nb.core.messages import AssistantMessage, Message, new_id
+from yiemagent_nb.core.results import ToolResult
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.state import AgentState
 
@@ -56,6 +57,8 @@ class Run:
         self.added: list[Message] = []
         self.assembler: Assembler | None = None
         self.pending_calls: set[str] = set()
+        self.settled_calls: dict[str, ToolResult] = {}
+        """Results that do not stand in the history yet, by call id."""
         self.error_message: str | None = None
         self.spent = spent
         self._tracing = tracing
@@ -98,7 +101,7 @@ class Run:
     @property
     def streaming_message(self) -> AssistantMessage | None:
         """What has come of the answer that streams in."""
-        return None if self.assembler is None else self.assembler.partial("aborted")
+        return None if self.assembler is None else self.assembler.so_far()
 
     def state(self) -> AgentState:
         """A snapshot."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 from yiemagent_nb.core.approval import Approvals
-from yiemagent_nb.core.batch import close_calls
 from yiemagent_nb.core.binding import LoopBinding
 from yiemagent_nb.core.channels import SHUTDOWN
 from yiemagent_nb.core.concurrency import ABORT_GRACE, Interrupted, run_abortable
@@ -18,7 +18,7 @@ from yiemagent_nb.core.events import AgentError, Event, QueueChanged
 from yiemagent_nb.core.hooks import AgentContext
 from yiemagent_nb.core.hub import Hub
 from yiemagent_nb.core.limits import MessageMeter
-from yiemagent_nb.core.loop import INTERRUPTED, require_open_end, run_loop
+from yiemagent_nb.core.loop import has_open_end, require_open_end, run_loop
 from yiemagent_nb.core.messages import AssistantMessage, Message, UserMessage
 from yiemagent_nb.core.openai_form import to_openai
 from yiemagent_nb.core.queues import Queues
@@ -55,6 +55,7 @@ class Runner:
         self.error_message: str | None = None
         self.spent = 0.0
         self._task: asyncio.Task[None] | None = None
+        self._abandon: Callable[[], None] = _do_nothing
         self._signal = AbortSignal()
         self._queue_told = False
         self._idle_waiters: list[asyncio.Future[None]] = []
@@ -75,9 +76,7 @@ class Runner:
         """Run from the history as it stands, or from what waits; returns the run's last answer."""
         self.require_idle()
         messages = self._context.messages
-        prompts: Sequence[Message] = ()
-        if not messages or isinstance(messages[-1], AssistantMessage):
-            prompts = self.queues.take_steering() or self.queues.take_follow_ups()
+        prompts = () if has_open_end(messages) else self._take_next()
         if not prompts:
             require_open_end(messages)
         self.queues.held = False
@@ -103,8 +102,18 @@ class Runner:
     async def shutdown(self) -> None:
         """End after the work in hand."""
         with contextlib.suppress(ChannelClosed):  # someone else shut it down meanwhile
-            await self.queues.input.put(SHUTDOWN)
+            while not self._put_shutdown():
+                await self.wait_idle()
         await self.wait_idle()
+
+    def _put_shutdown(self) -> bool:
+        try:
+            self.queues.input.put_nowait(SHUTDOWN)
+        except ChannelFull:
+            if self.run is not None or not self.queues.held:
+                return False
+            self.queues.closing = True  # what is held there is not taken any more
+        return True
 
     def reset(self) -> None:
         """Forget everything that was said and everything that waits."""
@@ -155,6 +164,8 @@ class Runner:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[AssistantMessage] = loop.create_future()
         self._task = loop.create_task(self._serve(run, prompts, done))
+        self._abandon = partial(self._never_began, run, prompts, done)
+        self._task.add_done_callback(lambda _: self._abandon())
         return done
 
     async def _serve(self, run: Run, prompts: Sequence[Message], done: asyncio.Future[AssistantMessage]) -> None:
@@ -164,9 +175,8 @@ class Runner:
         except BaseException as error:  # the loop ends, or a person pressed Ctrl-C
             self.queues.hold()
             self._end(run)
-            if not done.done():
-                done.set_exception(AgentClosedError(f"The run was stopped from outside ({type(error).__name__})."))
-                done.exception()  # nobody may be waiting for it
+            self._start_next()  # tells those who wait for the end
+            _fail(done, AgentClosedError(f"The run was stopped from outside ({type(error).__name__})."))
             raise
         if reason in ("error", "max_cost"):
             self.queues.hold()
@@ -174,6 +184,21 @@ class Runner:
         if not done.done():
             done.set_result(_last_answer(run))
         self._start_next()
+
+    def _never_began(
+        self, run: Run, prompts: Sequence[Message], done: asyncio.Future[AssistantMessage]
+    ) -> None:
+        """End a run whose task was cancelled before its first step. What it was to say is kept."""
+        if self.run is not run:
+            return
+        cast("list[Message]", self._context.messages).extend(prompts)
+        self.queues.hold()
+        self._end(run)
+        error = AgentClosedError("The run was stopped from outside before it began.", "Use continue_() to go on.")
+        self.error_message = str(error)
+        self.emit(AgentError(error.code, str(error)))
+        self._start_next()
+        _fail(done, error)
 
     def _end(self, run: Run) -> None:
         self.spent = run.spent
@@ -261,15 +286,29 @@ class Runner:
         run, task = self.run, self._task
         if run is None or task is None:
             return
-        if not task.get_loop().is_closed():
-            task.get_loop().call_soon_threadsafe(task.cancel)
+        if task.get_loop().is_closed():
+            self._idle_waiters.clear()
         run.signal.abort("its event loop was closed")
-        self._end(run)
-        replies = [message for message in run.added if isinstance(message, AssistantMessage)]
-        if replies:
-            close_calls(run, replies[-1], INTERRUPTED)
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())  # should that loop go on after all
+        task.get_coro().close()  # ends the run as a cancellation does, which that loop can no longer deliver
+        run.emit = _to_nobody
+        self._abandon()
         self.error_message = "The event loop was closed under the run."
         self.emit(AgentError(AgentClosedError.code, self.error_message))
+
+
+def _to_nobody(_: Event) -> None:
+    pass
+
+
+def _do_nothing() -> None:
+    pass
+
+
+def _fail(done: asyncio.Future[AssistantMessage], error: AgentClosedError) -> None:
+    if not done.done() and not done.get_loop().is_closed():
+        done.set_exception(error)
+        done.exception()  # nobody may be waiting for it
 
 
 def _last_answer(run: Run) -> AssistantMessage:

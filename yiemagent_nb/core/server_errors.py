@@ -38,21 +38,28 @@ _RATE = re.compile(r"rate[ _-]?limit|too many requests|slow down")
 _AUTH = re.compile(
     r"unauthori[sz]ed|invalid[ _]api[ _]key|incorrect api key|authentication|permission[ _]denied|forbidden"
 )
+_BAD_KEY = re.compile(
+    r"(invalid|incorrect|missing)[ _]api[ _]?key|api[ _]?key\b.{0,20}(not valid|invalid|missing|expired)"
+)
 _NOT_LOADED = re.compile(r"no models? (is |are )?(currently )?loaded|model (is )?not loaded|load a model")
 _NO_MODEL = re.compile(
     r"model[_ ]not[_ ]found|model\b.{0,80}\b(not found|does not exist|not exist)|unknown model|no such model"
 )
+_NO_PATH = re.compile(r"unexpected endpoint|(unknown|no such) (endpoint|route|path)|cannot (post|get) /")
 _NO_TOOLS = re.compile(
-    r"enable-auto-tool-choice|tool-call-parser|(does not|doesn't) support tools|tools? .{0,30}requires? --jinja"
+    r"enable-auto-tool-choice|tool-call-parser|(does not|doesn't) support (tools|functions)|support tool use"
+    r"|tools? .{0,30}requires? --jinja"
 )
 _RESPONSES = re.compile(r"/v1/responses|use the responses api")
-_OVERLOADED = re.compile(r"overload|loading model|temporarily unavailable|at capacity|unavailable_error")
+_LOADING = re.compile(r"loading model|(currently|still) loading|model is loading")
+_OVERLOADED = re.compile(r"overload|loading|temporarily unavailable|at capacity|unavailable_error")
 _REFUSED = re.compile(r"invalid[ _]?request|bad ?request|unsupported|not supported|validation|invalid[ _]param")
 
 _TOOLS_HINT = "Start the server with its tool-call options, choose a model with tools, or set text_tool_calls=True."
 
 _HTTP_AUTH = frozenset({401, 403})
-_BAD_REQUEST, _PAYMENT, _NOT_FOUND, _REQUEST_TIMEOUT, _TOO_MANY, _SERVER, _NO_STATUS = 400, 402, 404, 408, 429, 500, 600
+_BAD_REQUEST, _PAYMENT, _NOT_FOUND, _REQUEST_TIMEOUT, _TOO_LARGE = 400, 402, 404, 408, 413
+_TOO_MANY, _SERVER, _NO_STATUS = 429, 500, 600
 _RETRYABLE = frozenset({408, 409, 425, 429})
 _PASSING = (BackendRateLimitedError, BackendConnectionError, BackendTimeoutError, StreamInterruptedError)
 
@@ -99,9 +106,17 @@ def _kind(status: int | None, text: str) -> tuple[type[BackendError], str]:
     refused = status is not None and _BAD_REQUEST <= status < _SERVER and status not in _RETRYABLE
     rows: tuple[tuple[object, type[BackendError], str], ...] = (
         (_QUOTA.search(text) or status == _PAYMENT, QuotaExceededError, "Check the account's plan and billing first."),
-        (_OVERFLOW.search(text), ContextLengthError, "Shorten the conversation, or load the model with more context."),
+        (
+            _OVERFLOW.search(text) or status == _TOO_LARGE,
+            ContextLengthError,
+            "Shorten the conversation, or load the model with more context.",
+        ),
         (status == _TOO_MANY or (unknown and _RATE.search(text)), BackendRateLimitedError, "Wait, then ask again."),
-        (status in _HTTP_AUTH or (unknown and _AUTH.search(text)), AuthenticationError, "Check the API key."),
+        (
+            status in _HTTP_AUTH or _BAD_KEY.search(text) or (unknown and _AUTH.search(text)),
+            AuthenticationError,
+            "Check the API key.",
+        ),
         (_NO_TOOLS.search(text), BadRequestError, _TOOLS_HINT),
         (_NOT_LOADED.search(text), BackendNotFoundError, "Load a model on the server first."),
         (_NO_MODEL.search(text), BackendNotFoundError, "Ask `await backend.models()` for the names it serves."),
@@ -146,7 +161,7 @@ def server_error(body: object, *, status: int | None = None, retry_after: float 
 
 def is_loading(error: BackendError) -> bool:
     """Whether a server says that it is still loading its model."""
-    return isinstance(error, ServerError) and "loading model" in error.message.lower()
+    return isinstance(error, ServerError) and _LOADING.search(error.message.lower()) is not None
 
 
 def is_retryable(error: BackendError) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 
 __all__ = ["AbortSignal"]
+
+_log = logging.getLogger("yiemagent_nb")
 
 
 class AbortSignal:
@@ -25,7 +28,7 @@ class AbortSignal:
         self.reason = ""
         self._event: threading.Event | None = None
         self._lock = threading.Lock()
-        self._callbacks: list[Callable[[], object]] | None = []
+        self._callbacks: dict[object, Callable[[], object]] | None = {}
         self._detach: Callable[[], None] | None = None
         if parent is not None:
             self._detach = parent.on_abort(lambda: self.abort(parent.reason))
@@ -42,31 +45,35 @@ class AbortSignal:
     def abort(self, reason: str = "aborted") -> None:
         """Set the flag and run the callbacks, in the calling thread. A second call does nothing."""
         with self._lock:
-            callbacks, self._callbacks = self._callbacks, None
-            if callbacks is None:
+            if self._callbacks is None:
                 return
-            self.reason = reason
+            self.reason = reason  # before the flag, which is read without the lock
+            callbacks, self._callbacks = self._callbacks, None
             if self._event is not None:
                 self._event.set()
-        for callback in callbacks:
-            callback()
+        for callback in callbacks.values():
+            try:
+                callback()
+            except Exception:  # of a tool or a hook: the others must hear of the abort all the same
+                _log.exception("what waits for an abort raised")
 
     def on_abort(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Call ``callback`` when the flag is set, at once if it is; returns what takes it back.
 
-        It runs in the thread that aborts, and must not raise.
+        It runs in the thread that aborts. What it raises there is logged.
         """
+        key = object()
         with self._lock:
             callbacks = self._callbacks
             if callbacks is not None:
-                callbacks.append(callback)
+                callbacks[key] = callback
         if callbacks is None:
             callback()
 
         def forget() -> None:
             with self._lock:
-                if self._callbacks is not None and callback in self._callbacks:
-                    self._callbacks.remove(callback)
+                if self._callbacks is not None:
+                    self._callbacks.pop(key, None)
 
         return forget
 

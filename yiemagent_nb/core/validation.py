@@ -19,6 +19,7 @@ __all__ = [
     "format_path",
     "invalid_arguments",
     "json_copy",
+    "printable",
     "shorten",
 ]
 
@@ -82,6 +83,11 @@ def shorten(value: object, limit: int = MAX_SHOWN) -> str:
         text = f"a {type(value).__name__}"
     if len(text) > limit:
         text = f"{text[:limit]}…"
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """A text with its lone surrogates escaped, so that every file and server takes it."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -92,8 +98,7 @@ def format_names(names: Iterable[object]) -> str:
 
 def cut(text: str, limit: int = 300) -> str:
     """A text that is safe to show: not too long, without lone surrogates, without its last full stop."""
-    short = text if len(text) <= limit else f"{text[:limit]}…"
-    return short.encode("utf-8", "backslashreplace").decode("utf-8").rstrip(".")
+    return printable(text if len(text) <= limit else f"{text[:limit]}…").rstrip(".")
 
 
 def format_path(parts: Iterable[object]) -> str:
