@@ -17,13 +17,13 @@ Names are imported when they are first used, so that ``import yiemagent_nb`` sta
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _distribution_version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from yiemagent_nb.backends.demo import Demo
+    from yiemagent_nb.backends.discovery import DefaultBackend
     from yiemagent_nb.backends.local import Local
     from yiemagent_nb.backends.openai_compatible import OpenAICompatible
     from yiemagent_nb.backends.scripted import Scripted
@@ -223,13 +223,24 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a public name from its home at its first use (PEP 562)."""
     if name == "__version__":
-        return _distribution_version("yiemagent_nb")
+        from importlib.metadata import version  # noqa: PLC0415 - costs as much as all else here
+
+        return version("yiemagent_nb")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{home}"), name)
+    if name == "Agent":
+        import_module(f"{__name__}.core.backend").set_default_backend(_default_backend)
     globals()[name] = value
     return value
+
+
+def _default_backend() -> DefaultBackend:
+    """What answers when ``Agent()`` is given no backend: the core itself knows none."""
+    from yiemagent_nb.backends.discovery import DefaultBackend  # noqa: PLC0415 - only where nothing was chosen
+
+    return DefaultBackend()
 
 
 def __dir__() -> list[str]:
