@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from yiemagent_nb.core.signal import AbortSignal
     from yiemagent_nb.core.state import AgentState
     from yiemagent_nb.core.tools import Tool, ToolAnnotations, ToolContext, tool
+    from yiemagent_nb.sinks.jsonl import JsonlSink
+    from yiemagent_nb.sinks.log import LogSink
     from yiemagent_nb.widgets.agent_widget import AgentWidget
     from yiemagent_nb.widgets.chat_panel import ChatPanel
 
@@ -137,6 +139,8 @@ _HOMES = {
     "core.signal": ("AbortSignal",),
     "core.state": ("AgentState",),
     "core.tools": ("Tool", "ToolAnnotations", "ToolContext", "tool"),
+    "sinks.jsonl": ("JsonlSink",),
+    "sinks.log": ("LogSink",),
     "widgets.agent_widget": ("AgentWidget",),
     "widgets.chat_panel": ("ChatPanel",),
 }
@@ -170,9 +174,11 @@ __all__ = [
     "Event",
     "EventStream",
     "ImageContent",
+    "JsonlSink",
     "Limits",
     "LlmModel",
     "Local",
+    "LogSink",
     "LoopConfig",
     "Message",
     "MessageEnd",

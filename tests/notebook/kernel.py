@@ -1,13 +1,16 @@
 """A real Jupyter kernel to run cells in, and what it sends meanwhile."""
 
+# jupyter_client has types in part.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
@@ -52,10 +55,10 @@ class Kernel:
         """Run a cell. At the first message for which ``when`` holds, the kernel is interrupted."""
         cell = Cell()
         start = time.perf_counter()
-        request = cast("str", self._client.execute(code))  # pyright: ignore[reportUnknownMemberType]
+        request = self._client.execute(code)  # pyright: ignore[reportUnknownMemberType]
         interrupted: float | None = None
         while True:
-            message = cast("dict[str, Any]", await self._client.get_iopub_msg(timeout=60))
+            message = await self._client.get_iopub_msg(timeout=60)
             cell.messages.append(message)
             if when is not None and interrupted is None and when(message):
                 interrupted = time.perf_counter()
@@ -63,9 +66,9 @@ class Kernel:
             done = message["msg_type"] == "status" and message["content"]["execution_state"] == "idle"
             if done and message["parent_header"].get("msg_id") == request:
                 break
-        reply = cast("dict[str, Any]", await self._client.get_shell_msg(timeout=60))
+        reply = await self._client.get_shell_msg(timeout=60)
         while reply["parent_header"].get("msg_id") != request:
-            reply = cast("dict[str, Any]", await self._client.get_shell_msg(timeout=60))
+            reply = await self._client.get_shell_msg(timeout=60)
         cell.status = reply["content"]["status"]
         cell.error = f"{reply['content'].get('ename', '')}: {reply['content'].get('evalue', '')}"
         cell.seconds = time.perf_counter() - (start if interrupted is None else interrupted)
@@ -77,7 +80,6 @@ class Kernel:
         assert cell.status == "ok", f"{cell.error}\n{cell.text}"
         return cell
 
-
     def say_as_page(self, model_id: str, content: dict[str, Any]) -> None:
         """Send a custom message to a widget, as its page does."""
         message = self._client.session.msg(
@@ -87,7 +89,7 @@ class Kernel:
 
 
 @asynccontextmanager
-async def start_kernel() -> AsyncIterator[Kernel]:
+async def start_kernel() -> AsyncGenerator[Kernel]:
     """A kernel that is shut down at the end."""
     manager = AsyncKernelManager(kernel_name="python3")
     await manager.start_kernel(extra_arguments=["--IPKernelApp.ip=127.0.0.1"])

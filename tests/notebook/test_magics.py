@@ -80,7 +80,9 @@ async def test_help_and_completion_know_the_magic(kernel: Kernel) -> None:
 
 
 async def test_unloading_takes_everything_back_and_reloading_works(kernel: Kernel) -> None:
-    await kernel.must("import signal\nbefore = signal.set_wakeup_fd(-1)\nsignal.set_wakeup_fd(before)\nassert before != -1")
+    await kernel.must(
+        "import signal\nbefore = signal.set_wakeup_fd(-1)\nsignal.set_wakeup_fd(before)\nassert before != -1"
+    )
     await kernel.must("%unload_ext yiemagent_nb")
     await kernel.must("after = signal.set_wakeup_fd(-1); signal.set_wakeup_fd(after); assert after != before")
     gone = await kernel.run("%%agent\nhello\n")
