@@ -48,8 +48,12 @@ _EXTRA_KEYS = frozenset(
         "error_message",
         "errorMessage",
         "done",
+        "text_tool_calls",
     }
 )
+
+_EXTRAS_OF_CHUNKS = frozenset({"usage", "api", "x_groq", "error_message"})
+"""What a chunk after the first may say beside its choices."""
 
 
 class Assembler:
@@ -88,8 +92,9 @@ class Assembler:
         Args:
             piece: A string (text); an OpenAI chunk; a mapping with ``content``, reasoning under any
                 of its names, ``tool_calls`` or extras (``api``, ``provider``, ``model``, ``usage``,
-                ``stop_reason``, ``thinking_sent``, and ``done: True`` where the server said that
-                this is the end); an event of the Responses API; an object with ``model_dump()``; or
+                ``stop_reason``, ``thinking_sent``; ``text_tool_calls: True`` to understand such
+                calls from here on; ``done: True`` where the server said that this is the end); an
+                event of the Responses API; an object with ``model_dump()``; or
                 a whole response.
 
         Raises:
@@ -222,7 +227,8 @@ class Assembler:
             self._needs_end = True
             self._read_responses(kind, fields, out)
         elif isinstance(choices := fields.get("choices"), list | tuple):
-            self._read_extras(fields)
+            if not self._answered or not _EXTRAS_OF_CHUNKS.isdisjoint(fields):
+                self._read_extras(fields)
             self._needs_end |= fields.get("object") == "chat.completion.chunk"
             for choice in map(as_mapping, cast("Sequence[object]", choices)):
                 if choice is not None:
@@ -261,7 +267,8 @@ class Assembler:
         else:
             self._needs_end = True
             # Old completions put the text into the choice itself.
-            read_message(self._blocks, choice if delta is None else delta, out, whole=False)
+            if delta is None or delta:
+                read_message(self._blocks, choice if delta is None else delta, out, whole=False)
         if usage := choice.get("usage"):
             self._usage = usage
         self._read_end(choice, out)
@@ -291,6 +298,8 @@ class Assembler:
                 extras[key] = clean_text(value)
         if isinstance(value := fields.get("provider"), str) and value and ("choices" not in fields or "api" in fields):
             extras["provider"] = clean_text(value)  # beside choices alone, OpenRouter names whom it asked
+        if fields.get("text_tool_calls") is True:
+            self._blocks.understand_text_calls()
         if message := fields.get("error_message") or fields.get("errorMessage"):
             extras["error_message"] = clean_text(str(message))
 

@@ -67,14 +67,15 @@ def close_calls(run: Run, message: AssistantMessage, error: YiemAgentError) -> B
         All results of the answer, those that it had before too.
     """
     results = _results_of(run, message)
-    for call in message.tool_calls[len(results) :]:
-        result = run.settled_calls.get(call.id)
-        if result is None:
-            if call.id not in run.pending_calls:
-                _start(run, call)
-            result = error_result(error)
-            _end(run, call, result, 0.0)
-        results.append(_tell(run, call, result))
+    rest = message.tool_calls[len(results) :]
+    for call in rest:
+        if call.id in run.pending_calls:
+            _end(run, call, error_result(error), 0.0)
+    for call in rest:
+        if call.id not in run.settled_calls:
+            _start(run, call)
+            _end(run, call, error_result(error), 0.0)
+        results.append(_tell(run, call, run.settled_calls[call.id]))
     return Batch(tuple(results))
 
 

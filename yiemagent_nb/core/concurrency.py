@@ -158,6 +158,7 @@ async def run_cancellable(work: Coroutine[Any, Any, Value], signal: AbortSignal)
 
     Raises:
         Interrupted: It was cancelled by the signal.
+        Outcome: It raised a ``BaseException`` that is no ``Exception``.
     """
     if signal.aborted:
         work.close()
@@ -168,7 +169,13 @@ async def run_cancellable(work: Coroutine[Any, Any, Value], signal: AbortSignal)
     except asyncio.CancelledError:
         if scope.leave():
             raise Interrupted from None
+        if scope.cancelled:
+            raise
+        raise Outcome(asyncio.CancelledError("it cancelled itself")) from None
+    except (Exception, GeneratorExit):
         raise
+    except BaseException as error:
+        raise Outcome(error) from error
     finally:
         scope.leave()
 
@@ -192,6 +199,11 @@ class _CancelScope:
         self._forget()
         return self._fired and self._task.uncancel() <= self._before
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether someone else asked the task to cancel."""
+        return self._task.cancelling() > self._before
+
     def _on_abort(self) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel)
@@ -206,6 +218,7 @@ class _Watch:
     """A task, and what may end it early."""
 
     task: asyncio.Task[Any]
+    _work: Coroutine[Any, Any, Any]
 
     def __init__(self, signal: AbortSignal) -> None:
         self._signal = signal
@@ -214,15 +227,16 @@ class _Watch:
         self._grace: asyncio.TimerHandle | None = None
         self._late = False
 
-    def start(self, work: Awaitable[Value]) -> asyncio.Task[Value]:
+    def start(self, work: Coroutine[Any, Any, Value]) -> asyncio.Task[Value]:
         """Start the task."""
+        self._work = work
         self.task = task = start_task(self._contain(work))
         return task
 
     async def until_over(self, seconds: float | None) -> None:
         """Wait until the task has ended, or had its time to clean up."""
         self._over = self._loop.create_future()
-        self.task.add_done_callback(self._end)
+        self.task.add_done_callback(self._settle)
         deadline = None if seconds is None else self._loop.call_later(seconds, self._expire)
         forget = self._signal.on_abort(self._on_abort)
         try:
@@ -254,7 +268,12 @@ class _Watch:
         finally:
             self._end()  # wakes who waits in this very step, where a done callback would take another
 
-    def _end(self, _: object = None) -> None:
+    def _settle(self, task: asyncio.Task[Any]) -> None:
+        if task.cancelled():
+            self._work.close()  # it may have been cancelled before its first step
+        self._end()
+
+    def _end(self) -> None:
         if self._over is not None and not self._over.done():
             self._over.set_result(None)
 

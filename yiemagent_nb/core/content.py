@@ -35,7 +35,14 @@ class GrowingContent:
         self._by_id: dict[str, CallBlock] = {}
         self._details: list[dict[str, Any]] = []
         self._tags: ThinkTags | None = ThinkTags()
-        self._text_calls = TextCalls(tool_names) if text_tool_calls and tool_names else None
+        self._text_calls: TextCalls | None = None
+        if text_tool_calls:
+            self.understand_text_calls()
+
+    def understand_text_calls(self) -> None:
+        """From now on, calls of the offered tools that are written as text are understood."""
+        if self._text_calls is None and self._tool_names:
+            self._text_calls = TextCalls(self._tool_names)
 
     @property
     def empty(self) -> bool:
@@ -176,8 +183,9 @@ class GrowingContent:
     def grow_call(self, call: CallBlock, call_id: str, name: str, piece: str, out: list[Delta]) -> None:
         """Add to a call: its id where it has none, a piece of its name, a piece of its arguments."""
         if call_id and not call.given_id:
-            call.given_id = call.id = clean_text(call_id)
-            self._by_id.setdefault(call_id, call)
+            call.given_id = clean_text(call_id)
+            if self._by_id.setdefault(call_id, call) is call:  # one that came before gets a new one
+                call.id = call.given_id
         if name and name != call.name:
             call.name = name if name.startswith(call.name) else call.name + name
         delta = call.append(piece)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, PlainSerializer
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import to_json
 
 __all__ = ["MAX_DEPTH", "JsonMapping", "JsonObject", "Opaque", "Text", "clean_text", "json_form", "read_json"]
 
@@ -62,7 +62,7 @@ def json_form(value: object) -> Any:
 
 def _repaired(value: object) -> Any:
     try:
-        return read_json(to_jsonable_python(value, inf_nan_mode="strings", bytes_mode="base64", fallback=_show))
+        return read_json(json.loads(json.dumps(value, default=json_form), parse_constant=str))
     except Exception:
         return _show(value)
 

@@ -61,7 +61,7 @@ def read_message(blocks: GrowingContent, fields: Mapping[str, Any], out: list[De
     content: object = next((fields[key] for key in _CONTENT_KEYS if fields.get(key)), None)
     if isinstance(content, str):
         blocks.text(content, out)
-    elif isinstance(content, Sequence):
+    elif content is not None and isinstance(content, Sequence):
         read_content_blocks(blocks, cast("Sequence[object]", content), out, whole=whole)
     elif content is not None:
         read_content_blocks(blocks, [content], out, whole=whole)
@@ -82,6 +82,8 @@ def _read_reasoning(blocks: GrowingContent, fields: Mapping[str, Any], out: list
 
 def _read_calls(blocks: GrowingContent, fields: Mapping[str, Any], out: list[Delta], *, whole: bool) -> None:
     calls: object = fields.get("tool_calls") or fields.get("tool_call") or ()
+    if not calls and "function_call" not in fields:
+        return
     for each in cast("Sequence[object]", calls) if isinstance(calls, list | tuple) else [calls]:
         call = as_mapping(each)
         if call is None:

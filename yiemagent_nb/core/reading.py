@@ -67,7 +67,7 @@ _STOP_REASONS: Mapping[str, StopReason] = {
 
 def as_mapping(value: object) -> Mapping[str, Any] | None:
     """``value`` where it is a mapping, or what its ``model_dump()`` gives; else None."""
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):  # the first is far quicker, and nearly always so
         return cast("Mapping[str, Any]", value)
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):

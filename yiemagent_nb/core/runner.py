@@ -164,8 +164,8 @@ class Runner:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[AssistantMessage] = loop.create_future()
         self._task = loop.create_task(self._serve(run, prompts, done))
-        self._abandon = partial(self._never_began, run, prompts, done)
-        self._task.add_done_callback(lambda _: self._abandon())
+        abandon = self._abandon = partial(self._never_began, run, prompts, done)
+        self._task.add_done_callback(lambda _: abandon())
         return done
 
     async def _serve(self, run: Run, prompts: Sequence[Message], done: asyncio.Future[AssistantMessage]) -> None:
@@ -185,9 +185,7 @@ class Runner:
             done.set_result(_last_answer(run))
         self._start_next()
 
-    def _never_began(
-        self, run: Run, prompts: Sequence[Message], done: asyncio.Future[AssistantMessage]
-    ) -> None:
+    def _never_began(self, run: Run, prompts: Sequence[Message], done: asyncio.Future[AssistantMessage]) -> None:
         """End a run whose task was cancelled before its first step. What it was to say is kept."""
         if self.run is not run:
             return
@@ -273,7 +271,9 @@ class Runner:
 
     def _on_queue_change(self) -> None:
         if not self._queue_told:
-            self._queue_told = self.binding.call(self._on_queues_moved)
+            self._queue_told = True  # before the call: the loop of another thread may clear it at once
+            if not self.binding.call(self._on_queues_moved):
+                self._queue_told = False
 
     def _on_queues_moved(self) -> None:
         self._queue_told = False

@@ -122,7 +122,7 @@ def _kind(status: int | None, text: str) -> tuple[type[BackendError], str]:
         (_NO_MODEL.search(text), BackendNotFoundError, "Ask `await backend.models()` for the names it serves."),
         (_RESPONSES.search(text), BadRequestError, "Use the Responses API for this model, or turn thinking off."),
         (
-            status == _NOT_FOUND,
+            status == _NOT_FOUND or _NO_PATH.search(text),
             BackendNotFoundError,
             "Check the base URL (it usually ends in /v1) and the model's name.",
         ),

@@ -41,13 +41,15 @@ class ThinkTags:
     around the tags is left out. ``settled`` says that no tag can come any more.
     """
 
-    __slots__ = ("_after_tag", "_close", "_held", "settled")
+    __slots__ = ("_after_tag", "_begun", "_close", "_held", "settled")
 
     def __init__(self) -> None:
         self.settled = False
         self._held = ""
         self._close = ""
         self._after_tag = False
+        self._begun = False
+        """Whether some reasoning came after the opening tag."""
 
     def feed(self, text: str) -> list[tuple[bool, str]]:
         """Take a piece; give back what is settled, each with whether it is reasoning."""
@@ -64,7 +66,7 @@ class ThinkTags:
         held, self._held = self._held, ""
         self.settled = True
         if self._close:
-            held = held.rstrip()
+            held = held.rstrip() if self._begun else held.strip()
         elif self._after_tag:
             held = held.lstrip()
         return [(bool(self._close), held)] if held else []
@@ -73,7 +75,8 @@ class ThinkTags:
         start = self._held.lstrip()
         for opening, closing in _TAGS:
             if start.startswith(opening):
-                self._held, self._close, self._after_tag = start[len(opening) :].lstrip(), closing, True
+                self._held, self._close = start[len(opening) :], closing
+                self._after_tag, self._begun = True, False
                 return True
         if not any(opening.startswith(start) for opening, _ in _TAGS):
             out.append((False, start if self._after_tag else self._held))
@@ -82,6 +85,8 @@ class ThinkTags:
         return False
 
     def _inside(self, out: list[tuple[bool, str]]) -> bool:
+        if not self._begun:
+            self._held = self._held.lstrip()
         before, tag, after = self._held.partition(self._close)
         if tag:
             self._held, self._close = after, ""
@@ -90,5 +95,6 @@ class ThinkTags:
             self._held = before[len(before[:settled].rstrip()) :]
             before = before[:settled]
         if reasoning := before.rstrip():
+            self._begun = True
             out.append((True, reasoning))
         return bool(tag)

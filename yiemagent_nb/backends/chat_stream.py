@@ -1,0 +1,159 @@
+"""The chunks of a streamed chat completion, read from the bytes of an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from yiemagent_nb.backends.bodies import no_json, parse_json
+from yiemagent_nb.backends.sse import SseDecoder
+from yiemagent_nb.core.errors import BackendError, MalformedResponseError, StreamInterruptedError
+from yiemagent_nb.core.reading import REASONING_FIELDS
+from yiemagent_nb.core.server_errors import error_body, quote, server_error
+
+__all__ = ["ChatStreamReader"]
+
+_DONE = "[DONE]"
+_PAGE_BYTES = 200
+"""Enough of a body to know a web page by."""
+
+_decode = json.JSONDecoder().raw_decode
+_KEEP_ALIVE_EVENTS = frozenset({"ping", "keepalive", "keep-alive", "heartbeat"})
+_DELTA_KEYS = ("content", "tool_calls", "refusal", "function_call", "reasoning_details", *REASONING_FIELDS)
+
+
+class ChatStreamReader:
+    """Reads one answer, be it a stream of events or, against the request, JSON or a page in one piece.
+
+    ``shown`` says whether something of the answer was given back, ``done`` whether the server said
+    that it is over, ``over`` whether nothing more is to be read.
+    """
+
+    __slots__ = ("_decoder", "_last", "_media_type", "_page", "_whole", "done", "error", "over", "shown")
+
+    def __init__(self) -> None:
+        self.shown = False
+        self.done = False
+        self.over = False
+        self._decoder = SseDecoder()
+        self.error: BackendError | None = None
+        """What the next call of ``feed`` raises, whatever it is given."""
+        self._last: Mapping[str, Any] | None = None
+        self._page = b""
+        """The start of what may be no event stream."""
+        self._media_type = ""
+        self._whole: list[bytes] | None = None
+
+    def begin(self, media_type: str) -> None:
+        """Set how the body is read: JSON and web pages whole, all else as events."""
+        self._media_type = media_type
+        if media_type in {"application/json", "text/html"}:
+            self._whole = []
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer is complete, with or without the last formalities."""
+        if self.done:
+            return True
+        last = self._last or {}
+        choices: object = last.get("choices")
+        if isinstance(choices, list) and choices:
+            choice: object = cast("list[object]", choices)[0]
+            return isinstance(choice, dict) and bool(cast("dict[str, Any]", choice).get("finish_reason"))
+        return bool(last.get("usage"))
+
+    def feed(self, data: bytes) -> list[Mapping[str, Any]]:
+        """The chunks that ``data`` completes; no bytes are the end of the body.
+
+        Raises:
+            BackendError: The stream carries an error, or ended before it began. What came before
+                the error is given back first; the next call raises.
+        """
+        if self.error is not None:
+            raise self.error
+        if self._whole is not None:
+            self._whole.append(data)
+            self.over = not data
+            return [] if data else [parse_json(b"".join(self._whole), self._media_type)]
+        chunks: list[Mapping[str, Any]] = []
+        try:
+            self._read(data, chunks)
+        except BackendError as error:
+            if not chunks:
+                raise
+            self.error = error
+        return chunks
+
+    def _read(self, data: bytes, chunks: list[Mapping[str, Any]]) -> None:
+        if data:
+            events = self._decoder.feed(data)
+        else:
+            events = self._decoder.flush()
+            self.over = True
+        if self._last is None and len(self._page) < _PAGE_BYTES:
+            self._page += data[:_PAGE_BYTES]
+        for name, text in events:
+            if text == _DONE:
+                self.done = self.over = True
+                chunks.append({"done": True})
+                return
+            chunk = self._chunk(name, text)
+            if chunk:
+                self._last = chunk
+                if not self.shown:
+                    self.shown = _shows_something(chunk)
+                chunks.append(chunk)
+        if self.over and not self.shown and not self.ended:
+            raise self._nothing()
+
+    def _chunk(self, name: str, text: str) -> Mapping[str, Any] | None:
+        try:
+            value, end = _decode(text)
+            if end != len(text):
+                value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = self._odd(name, text)
+        if name:
+            if name == "error":
+                raise server_error(value)
+            if name in _KEEP_ALIVE_EVENTS:
+                return None
+        if type(value) is not dict:
+            return None
+        chunk = cast("dict[str, Any]", value)
+        if "error" in chunk and (error := error_body(chunk)) is not None:
+            raise server_error(error)
+        return chunk
+
+    def _odd(self, name: str, text: str) -> object:
+        """What an event means whose data is no plain JSON."""
+        try:
+            return json.loads(text)  # with white space around it
+        except (ValueError, RecursionError):
+            if name == "error":
+                return text
+            if name in _KEEP_ALIVE_EVENTS:
+                return None
+            raise MalformedResponseError(
+                f'An event of the stream is no JSON: "{quote(text, 120)}".', "Ask again, or look at the server's log."
+            ) from None
+
+    def _nothing(self) -> MalformedResponseError | StreamInterruptedError:
+        if self._page.lstrip().startswith(b"<"):
+            return no_json(self._page, "text/html")
+        return StreamInterruptedError(
+            "The server closed the connection before its answer began.", "Ask again, or look at the server's log."
+        )
+
+
+def _shows_something(chunk: Mapping[str, Any]) -> bool:
+    choices: object = chunk.get("choices")
+    choice: object = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        return choices is None and "usage" not in chunk
+    fields = cast("dict[str, Any]", choice)
+    delta: object = fields.get("delta") or fields.get("message")
+    if not isinstance(delta, dict):
+        return bool(fields.get("text"))
+    return any(cast("dict[str, Any]", delta).get(key) for key in _DELTA_KEYS)

@@ -1,0 +1,108 @@
+"""Server-sent events, decoded from bytes as they come.
+
+Source of the format: the WHATWG HTML standard, section "Server-sent events", and what model servers
+make of it: errors in a field named ``error``, and JSON without any framing.
+"""
+
+from __future__ import annotations
+
+__all__ = ["SseDecoder"]
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class SseDecoder:
+    """Turns chunks of bytes, cut anywhere, into events.
+
+    An event is its name (empty for the default) and its data. Lines end at LF, CR or CRLF; the
+    space after a colon is optional; data lines join with LF; comments, events without data and
+    unknown fields are skipped. Beyond the standard, the last event counts without its blank line, a
+    field named ``error`` is an event of that name, and lines of bare JSON are an event.
+
+    The time it takes grows with the bytes alone, however long a line is.
+    """
+
+    __slots__ = ("_after_cr", "_bare", "_data", "_name", "_started", "_tail")
+
+    def __init__(self) -> None:
+        self._tail: list[bytes] = []
+        self._after_cr = False
+        self._started = False
+        self._data: list[str] = []
+        self._name = ""
+        self._bare: list[str] = []
+
+    def feed(self, chunk: bytes) -> list[tuple[str, str]]:
+        """Take some bytes; give back the events that they complete, each a name and its data."""
+        if (
+            self._started
+            and chunk.startswith(b"data: ")
+            and chunk.endswith(b"\n\n")
+            and chunk.count(b"\n") == 2  # noqa: PLR2004
+            and b"\r" not in chunk
+            and not (self._tail or self._data or self._name or self._bare or self._after_cr)
+        ):
+            # One event in one piece, as most servers write them: the same as below, but quicker.
+            return [("", chunk[6:-2].decode("utf-8", "replace"))] if len(chunk) > len(b"data: \n\n") else []
+        if self._after_cr and chunk:
+            self._after_cr = False
+            if chunk[0] == 10:  # noqa: PLR2004 - the LF of a CRLF that was cut in two
+                chunk = chunk[1:]
+        if b"\n" not in chunk and b"\r" not in chunk:
+            if chunk:
+                self._tail.append(chunk)
+            return []
+        self._after_cr = chunk.endswith(b"\r")
+        if self._tail:
+            self._tail.append(chunk)
+            chunk = b"".join(self._tail)
+            self._tail.clear()
+        lines = chunk.splitlines()
+        if not chunk.endswith((b"\n", b"\r")):
+            self._tail.append(lines.pop())
+        return self._take(lines)
+
+    def flush(self) -> list[tuple[str, str]]:
+        """The events that stand there when no more bytes come."""
+        lines = [b"".join(self._tail), b""]
+        self._tail.clear()
+        events = self._take(lines)
+        if self._bare:
+            events.append(("", "\n".join(self._bare)))
+            self._bare.clear()
+        return events
+
+    def _take(self, lines: list[bytes]) -> list[tuple[str, str]]:
+        events: list[tuple[str, str]] = []
+        if not self._started and lines:
+            self._started = True
+            lines[0] = lines[0].removeprefix(_BOM)
+        for line in lines:
+            if line.startswith(b"data:"):
+                text = line.decode("utf-8", "replace")
+                self._data.append(text[6:] if text[5:6] == " " else text[5:])
+            elif line:
+                self._field(line.decode("utf-8", "replace"), events)
+            elif self._data or self._name:
+                data = self._data[0] if len(self._data) == 1 else "\n".join(self._data)
+                if data:
+                    events.append((self._name, data))
+                self._data.clear()
+                self._name = ""
+        return events
+
+    def _field(self, line: str, events: list[tuple[str, str]]) -> None:
+        if self._bare or line.lstrip().startswith("{"):
+            if not self._bare and line.rstrip().endswith("}"):
+                events.append(("", line))
+            else:
+                self._bare.append(line)
+            return
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "event":
+            self._name = value
+        elif field == "data":
+            self._data.append(value)
+        elif field == "error":
+            events.append(("error", value))
