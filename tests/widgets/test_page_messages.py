@@ -1,0 +1,87 @@
+"""What a page sends is validated; what it is sent is plain JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from yiemagent_nb.core.messages import UserMessage
+from yiemagent_nb.widgets.protocol import Approve, Hello, Send, json_safe, read_page_message
+
+GOOD: list[dict[str, Any]] = [
+    {"type": "hello", "last_seq": 0},
+    {"type": "heartbeat", "last_seq": 7},
+    {"type": "bye"},
+    {"type": "earlier", "before": 40},
+    {"type": "send", "ticket": "a-1", "text": "hi"},
+    {"type": "follow_up", "ticket": "a-2", "text": "and then"},
+    {"type": "stop"},
+    {"type": "approve", "ticket": "a-3", "request_id": "r", "choice": "allow_edited", "arguments": {"a": 1}},
+    {"type": "set_backend", "ticket": "a-4", "key": "0"},
+    {"type": "load_part", "name": "math"},
+]
+
+BAD: list[tuple[object, str]] = [
+    ("hello", ""),
+    (None, ""),
+    ({}, ""),
+    ({"type": "eval", "code": "1"}, ""),
+    ({"type": "hello", "last_seq": -1}, "last_seq"),
+    ({"type": "hello"}, "last_seq"),
+    ({"type": "send", "ticket": "a", "text": ""}, "text"),
+    ({"type": "send", "ticket": "a", "text": 5}, "text"),
+    ({"type": "send", "ticket": "", "text": "hi"}, "ticket"),
+    ({"type": "send", "ticket": "a", "text": "x" * 1_000_001}, "text"),
+    ({"type": "approve", "ticket": "a", "request_id": "r", "choice": "always"}, "choice"),
+    ({"type": "approve", "ticket": "a", "request_id": "r", "choice": "deny", "arguments": []}, "arguments"),
+    ({"type": "load_part", "name": "../../secret"}, "name"),
+    ({"type": "stop", "now": True}, "now"),
+]
+
+
+@pytest.mark.parametrize("message", GOOD, ids=lambda message: message["type"])
+def test_every_message_of_a_page_is_read(message: dict[str, Any]) -> None:
+    assert read_page_message(message).model_dump(exclude_unset=True) == message
+
+
+@pytest.mark.parametrize(("message", "field"), BAD)
+def test_a_malformed_message_is_refused_with_its_field_named(message: object, field: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        read_page_message(message)
+    assert field in str(caught.value)
+
+
+def test_the_kinds_of_messages_are_told_apart() -> None:
+    assert isinstance(read_page_message(GOOD[0]), Hello)
+    assert isinstance(read_page_message(GOOD[4]), Send)
+    assert isinstance(read_page_message(GOOD[7]), Approve)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        (1.5, 1.5),
+        ((1, None, True), [1, None, True]),
+        ({1: "one"}, {"1": "one"}),
+        ("half \ud83d of one", "half \ufffd of one"),
+        ({"\udc00": "x"}, {"\ufffd": "x"}),
+        ("\N{PARTY POPPER}", "\N{PARTY POPPER}"),
+        (b"\xff", "b'\\xff'"),
+    ],
+)
+def test_any_value_becomes_json_that_every_encoder_takes(value: object, expected: object) -> None:
+    safe = json_safe(value)
+    assert safe == expected
+    json.dumps(safe, ensure_ascii=False, allow_nan=False).encode()
+
+
+def test_a_model_becomes_its_fields_and_a_strange_object_its_repr() -> None:
+    safe = json_safe([UserMessage("hi"), datetime(2026, 11, 30, tzinfo=UTC)])
+    assert safe[0]["content"] == [{"type": "text", "text": "hi"}]
+    assert safe[1].startswith("datetime.datetime(2026, 11, 30")

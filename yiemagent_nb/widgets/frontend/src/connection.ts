@@ -1,0 +1,201 @@
+// Keeps in step with Python: sequence numbers, snapshots, heartbeats, tickets.
+
+import type { Batch, ModelProxy, PageEvent, Refusal, Snapshot } from "./protocol";
+
+export type Status = "connecting" | "ready" | "busy" | "disconnected";
+
+const HEARTBEAT = 5_000;
+const PATIENCE = 3_000;
+const ASK_AGAIN = 1_000;
+
+interface Pending {
+  message: Record<string, unknown>;
+  sentAt: number;
+  accept: () => void;
+  refuse: (refusal: Refusal) => void;
+}
+
+export class Connection {
+  status: Status = "connecting";
+  /** Whether a snapshot has come: until then nothing is known of the agent. */
+  synced = false;
+  onEvents: (events: PageEvent[]) => void = () => {};
+  onSnapshot: (snapshot: Snapshot) => void = () => {};
+  onStatus: () => void = () => {};
+
+  private seq = 0;
+  private views = 0;
+  private asked = 0;
+  private waitingSince: number | null = null;
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private tickets = 0;
+  private readonly name = Math.random().toString(36).slice(2, 10);
+  private readonly pending = new Map<string, Pending>();
+  private readonly parts = new Map<string, ((text: string) => void)[]>();
+
+  constructor(private readonly model: ModelProxy) {
+    model.on("msg:custom", (content: Batch) => this.receive(content));
+    model.on("comm_live_update", () => this.doubt());
+    model.on("comm:close", () => this.lose());
+  }
+
+  /** A view is shown; returns what tells that it is gone. */
+  attach(): () => void {
+    this.views += 1;
+    if (this.views === 1) {
+      this.hello();
+      this.timer = setInterval(() => this.beat(), 1_000);
+      document.addEventListener("visibilitychange", this.onVisible);
+    }
+    return () => {
+      this.views -= 1;
+      if (this.views > 0) return;
+      clearInterval(this.timer);
+      document.removeEventListener("visibilitychange", this.onVisible);
+      this.send({ type: "bye" });
+    };
+  }
+
+  /** Ask for something that is answered; the promise of a refusal is rejected with it. */
+  request(message: Record<string, unknown>): Promise<void> {
+    this.tickets += 1;
+    const ticket = `${this.name}-${this.tickets}`;
+    return new Promise((accept, refuse) => {
+      const full = { ...message, ticket };
+      const now = Date.now();
+      this.pending.set(ticket, { message: full, sentAt: now, accept, refuse });
+      this.waitingSince ??= now;
+      this.send(full);
+    });
+  }
+
+  /** Tell something that is not answered. */
+  tell(message: Record<string, unknown>): void {
+    this.send(message);
+  }
+
+  /** The text of a part of the front end. */
+  part(name: string): Promise<string> {
+    return new Promise((resolve) => {
+      const waiting = this.parts.get(name);
+      if (waiting) {
+        waiting.push(resolve);
+      } else {
+        this.parts.set(name, [resolve]);
+        this.send({ type: "load_part", name });
+      }
+    });
+  }
+
+  /** What is shown is not what is there: ask for all of it. */
+  resync(): void {
+    this.synced = false;
+    const now = Date.now();
+    if (now - this.asked < ASK_AGAIN) return;
+    this.asked = now;
+    this.send({ type: "hello", last_seq: 0 });
+  }
+
+  private readonly onVisible = (): void => {
+    if (document.visibilityState === "visible") this.beat(true);
+  };
+
+  private hello(): void {
+    this.asked = Date.now();
+    this.waitingSince = Date.now();
+    this.send({ type: "hello", last_seq: this.synced ? this.seq : 0 });
+  }
+
+  private lastBeat = 0;
+
+  private beat(now = false): void {
+    const time = Date.now();
+    if (!this.synced && time - this.asked > HEARTBEAT) this.hello();
+    if (now || time - this.lastBeat >= HEARTBEAT) {
+      this.lastBeat = time;
+      this.waitingSince ??= time;
+      this.send({ type: "heartbeat", last_seq: this.seq });
+    }
+    if (this.waitingSince !== null && time - this.waitingSince > PATIENCE) this.set("busy");
+  }
+
+  /** The host says that something happened to the connection: believe it when nothing answers. */
+  private doubt(): void {
+    this.set("disconnected");
+    this.hello();
+  }
+
+  private lose(): void {
+    this.set("disconnected");
+    clearInterval(this.timer);
+  }
+
+  private set(status: Status): void {
+    if (this.status === status || (this.status === "disconnected" && status === "busy")) return;
+    this.status = status;
+    if (status === "disconnected") {
+      const lost = { code: "DISCONNECTED", message: "The kernel is gone.", hint: "Run the cell again." };
+      for (const [ticket, waiting] of this.pending) waiting.refuse({ ticket, ...lost });
+      this.pending.clear();
+    }
+    this.onStatus();
+  }
+
+  private send(message: Record<string, unknown>): void {
+    try {
+      this.model.send(message);
+    } catch (error) {
+      console.warn("The kernel cannot be reached.", error);
+      this.set("disconnected");
+    }
+  }
+
+  private receive(batch: Batch): void {
+    if (typeof batch?.seq !== "number" || !Array.isArray(batch.events)) return;
+    this.waitingSince = null;
+    this.set("ready");
+    this.reply(batch.events);
+    if (this.synced && batch.seq === this.seq + 1) {
+      this.seq = batch.seq;
+      this.onEvents(batch.events);
+    } else if (batch.snapshot) {
+      this.seq = batch.seq;
+      this.synced = true;
+      this.onSnapshot(batch.snapshot);
+    } else if (!this.synced || batch.seq > this.seq) {
+      this.resync();
+    }
+    this.askAgain();
+  }
+
+  private reply(events: PageEvent[]): void {
+    for (const event of events) {
+      if (event.type === "accepted") {
+        this.take(event.ticket)?.accept();
+      } else if (event.type === "refused") {
+        const waiting = this.take(event.ticket);
+        if (waiting) waiting.refuse(event);
+        else console.warn(event.message, event.hint);
+      } else if (event.type === "part") {
+        for (const resolve of this.parts.get(event.name) ?? []) resolve(event.text);
+        this.parts.delete(event.name);
+      }
+    }
+  }
+
+  private take(ticket: string): Pending | undefined {
+    const waiting = this.pending.get(ticket);
+    this.pending.delete(ticket);
+    return waiting;
+  }
+
+  /** A request that was lost on the way is sent again; Python carries each ticket out once. */
+  private askAgain(): void {
+    const now = Date.now();
+    for (const waiting of this.pending.values()) {
+      if (now - waiting.sentAt < PATIENCE) continue;
+      waiting.sentAt = now;
+      this.send(waiting.message);
+    }
+  }
+}

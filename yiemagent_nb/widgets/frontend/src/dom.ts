@@ -1,0 +1,73 @@
+// Small helpers to build elements. Text always goes in as text.
+
+type Child = Node | string | null | undefined | false;
+
+export interface Attributes {
+  class?: string;
+  title?: string;
+  label?: string;
+  role?: string;
+  onclick?: (event: MouseEvent) => void;
+  [attribute: string]: string | boolean | undefined | ((event: MouseEvent) => void);
+}
+
+export function h<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener("click", value as EventListener);
+    else if (name === "label") element.setAttribute("aria-label", String(value));
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  if (tag === "button" && !("type" in attributes)) element.setAttribute("type", "button");
+  for (const child of children) if (child) element.append(child);
+  return element;
+}
+
+const PATHS: Record<string, string> = {
+  send: "M8 13V3M4 7l4-4 4 4",
+  stop: "M4.5 4.5h7v7h-7z",
+  check: "M3.5 8.5l3 3 6-7",
+  cross: "M4 4l8 8M12 4l-8 8",
+  chevron: "M6 4l4 4-4 4",
+  down: "M8 3v10M4 9l4 4 4-4",
+  copy: "M5.5 5.5h7v7h-7zM10.5 5.5v-2h-7v7h2",
+  hand: "M8 2l5 2v4c0 3-2.2 5-5 6-2.8-1-5-3-5-6V4z",
+  alert: "M8 2.5l6 10.5H2zM8 7v2.6M8 11.3v.2",
+  pause: "M5.5 4v8M10.5 4v8",
+  thought: "M8 2.5a4 4 0 0 1 2.2 7.3V12H5.8V9.8A4 4 0 0 1 8 2.5zM6.3 14h3.4",
+};
+
+export function icon(name: keyof typeof PATHS & string): SVGSVGElement {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 16 16");
+  svg.setAttribute("class", `yna-icon yna-icon-${name}`);
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", PATHS[name] ?? "");
+  svg.append(path);
+  return svg;
+}
+
+/** A button that copies text and says so. */
+export function copyButton(text: () => string, label = "Copy"): HTMLButtonElement {
+  const name = h("span", { class: "yna-copy-name" }, label);
+  const button = h("button", { class: "yna-copy yna-ghost", title: `${label} to the clipboard` }, icon("copy"), name);
+  button.addEventListener("click", () => {
+    const done = (): void => {
+      name.textContent = "Copied";
+      setTimeout(() => (name.textContent = label), 1_500);
+    };
+    const failed = (): void => {
+      name.textContent = "The browser refused";
+      setTimeout(() => (name.textContent = label), 2_500);
+    };
+    if (navigator.clipboard) navigator.clipboard.writeText(text()).then(done, failed);
+    else failed();
+  });
+  return button;
+}

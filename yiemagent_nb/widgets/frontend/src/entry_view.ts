@@ -1,0 +1,210 @@
+// One entry of the transcript: what a person said, what the agent answered, a note, an error.
+
+import { CallView, imageElement, type CallActions } from "./call_view";
+import { copyButton, h, icon } from "./dom";
+import { MarkdownView } from "./markdown";
+import type { Block, Entry, Spent, Store } from "./store";
+import { seconds } from "./text";
+
+interface Part {
+  element: HTMLElement;
+  /** Show the block as it is now; returns whether all of it is shown. */
+  update(block: Block, done: boolean): boolean;
+  dispose?(): void;
+}
+
+export interface EntryView {
+  readonly element: HTMLElement;
+  /** Show the entry as it is now; returns whether all of it is shown. */
+  update(): boolean;
+  updateCall(id: string): void;
+  dispose(): void;
+}
+
+export function entryView(entry: Entry, store: Store, actions: CallActions): EntryView {
+  return entry.role === "assistant" ? new AnswerView(entry, store, actions) : plainView(entry);
+}
+
+function plainView(entry: Entry): EntryView {
+  let element: HTMLElement;
+  if (entry.role === "user") {
+    const parts = entry.blocks.map((block) =>
+      block.image ? imageElement(block.image, "Image you sent") : h("div", { class: "yna-said" }, block.text),
+    );
+    element = h("div", { class: "yna-entry yna-user" }, h("span", { class: "yna-hidden" }, "You said:"), ...parts);
+  } else if (entry.error) {
+    element = h("div", { class: "yna-entry" }, errorCard(entry.error));
+  } else {
+    element = h("div", { class: "yna-entry yna-note" }, entry.note);
+  }
+  return { element, update: () => true, updateCall: () => {}, dispose: () => {} };
+}
+
+class AnswerView implements EntryView {
+  readonly element = h("div", { class: "yna-entry yna-answer" }, h("span", { class: "yna-hidden" }, "The agent answered:"));
+  private readonly parts: Part[] = [];
+  private readonly calls = new Map<string, CallView>();
+  private readonly waiting = h(
+    "div",
+    { class: "yna-waiting", label: "The model is thinking" },
+    h("span"),
+    h("span"),
+    h("span"),
+  );
+  private footer: HTMLElement | null = null;
+  private settled = false;
+
+  constructor(
+    private readonly entry: Entry,
+    private readonly store: Store,
+    private readonly actions: CallActions,
+  ) {
+    this.update();
+  }
+
+  update(): boolean {
+    const { entry } = this;
+    if (this.settled) return true;
+    let whole = true;
+    entry.blocks.forEach((block, at) => {
+      let part = this.parts[at];
+      if (!part) {
+        part = this.make(block);
+        this.parts[at] = part;
+        const next = this.parts.slice(at + 1).find(Boolean);
+        this.element.insertBefore(part.element, next?.element ?? null);
+      }
+      const done = !entry.live || at < entry.blocks.length - 1;
+      whole = part.update(block, done) && whole;
+    });
+    const empty = entry.live && entry.blocks.length === 0;
+    if (empty) this.element.append(this.waiting);
+    else this.waiting.remove();
+    this.element.classList.toggle("yna-live", entry.live);
+    if (!entry.live) this.finish();
+    return whole;
+  }
+
+  updateCall(id: string): void {
+    this.calls.get(id)?.update();
+  }
+
+  dispose(): void {
+    for (const part of this.parts) part?.dispose?.();
+  }
+
+  private make(block: Block): Part {
+    if (block.kind === "reasoning") return new ReasoningPart();
+    if (block.kind === "tool_call") return this.makeCall(block);
+    if (block.kind === "image" && block.image) {
+      return { element: h("div", {}, imageElement(block.image, "Image from the model")), update: () => true };
+    }
+    return new TextPart();
+  }
+
+  private makeCall(block: Block): Part {
+    const call = block.callId === null ? undefined : this.store.calls.get(block.callId);
+    if (!call) return { element: h("div"), update: () => true };
+    const view = new CallView(call, this.store, this.actions);
+    this.calls.set(call.id, view);
+    return {
+      element: view.element,
+      update: () => {
+        view.update();
+        return true;
+      },
+      dispose: () => view.dispose(),
+    };
+  }
+
+  private finish(): void {
+    this.settled = true;
+    const { entry } = this;
+    const { message } = entry;
+    if (entry.error) this.element.append(errorCard(entry.error));
+    const word = { aborted: "Stopped.", length: "Cut off: the answer reached its greatest length.", content_filter: "Ended by a content filter." }[
+      message?.stop_reason ?? ""
+    ];
+    if (word) this.element.append(h("p", { class: "yna-ending" }, word));
+    if (message && message.stop_reason !== "tool_calls") this.showFooter();
+  }
+
+  private showFooter(): void {
+    const text = this.entry.blocks
+      .filter((block) => block.kind === "text")
+      .map((block) => block.text)
+      .join("\n\n");
+    const facts = spentText(this.store.usageUpTo(this.entry), this.entry);
+    if (!text && !facts) return;
+    this.footer = h(
+      "div",
+      { class: "yna-footer" },
+      facts ? h("span", { class: "yna-facts" }, facts) : null,
+      text ? copyButton(() => text, "Copy answer") : null,
+    );
+    this.element.append(this.footer);
+  }
+}
+
+class TextPart implements Part {
+  private readonly view = new MarkdownView();
+  readonly element = this.view.element;
+
+  update(block: Block, done: boolean): boolean {
+    return this.view.update(block.text, done);
+  }
+}
+
+class ReasoningPart implements Part {
+  private readonly name = h("span", { class: "yna-thought-name" });
+  private readonly text = h("div", { class: "yna-thought-text" });
+  readonly element = h(
+    "details",
+    { class: "yna-thought" },
+    h("summary", {}, icon("thought"), this.name, icon("chevron")),
+    this.text,
+  );
+  private shown = 0;
+
+  update(block: Block, done: boolean): boolean {
+    this.element.hidden = block.text === "";
+    this.element.classList.toggle("yna-busy", !done);
+    const time = block.seconds !== null && block.seconds >= 0.05 ? seconds(block.seconds) : "";
+    this.name.textContent = done ? (time ? `Thought for ${time}` : "Thought") : "Thinking…";
+    if (block.text.length < this.shown) {
+      this.text.textContent = "";
+      this.shown = 0;
+    }
+    if (block.text.length > this.shown) {
+      this.text.append(block.text.slice(this.shown));
+      this.shown = block.text.length;
+    }
+    return true;
+  }
+}
+
+export function errorCard(error: { code: string; message: string }): HTMLElement {
+  return h(
+    "div",
+    { class: "yna-error", role: "alert" },
+    icon("alert"),
+    h(
+      "div",
+      {},
+      h("p", { class: "yna-error-text" }, error.message),
+      error.code ? h("code", { class: "yna-error-code" }, error.code) : null,
+    ),
+  );
+}
+
+function spentText(spent: Spent | null, entry: Entry): string {
+  const parts: string[] = [];
+  if (entry.message?.model) parts.push(entry.message.model);
+  if (spent) {
+    parts.push(`${spent.input.toLocaleString()} tokens in, ${spent.output.toLocaleString()} out`);
+    if (spent.answers > 1) parts.push(`${spent.answers} turns`);
+    if (spent.cost !== null) parts.push(`$${spent.cost.toFixed(spent.cost < 0.01 ? 5 : 3)}`);
+  }
+  if (entry.seconds !== null) parts.push(seconds(entry.seconds));
+  return parts.join(" · ");
+}

@@ -1,0 +1,193 @@
+// The messages between the page and Python; yiemagent_nb/widgets/protocol.py describes them.
+
+export interface TextBlock {
+  type: "text";
+  text: string;
+  length?: number;
+  left_out?: number;
+}
+
+export interface ImageBlock {
+  type: "image";
+  data: string;
+  mime_type: string;
+}
+
+export interface ReasoningBlock {
+  type: "reasoning";
+  text: string;
+  length?: number;
+  seconds?: number | null;
+}
+
+export interface CallBlock {
+  type: "function";
+  id: string;
+  name: string;
+  arguments: Record<string, unknown>;
+  raw_arguments: string | null;
+}
+
+export type Content = TextBlock | ImageBlock;
+export type AssistantBlock = Content | ReasoningBlock | CallBlock;
+
+export interface Usage {
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens?: number;
+  reasoning_tokens?: number;
+  cost?: { total: number };
+}
+
+export interface UserMessage {
+  role: "user";
+  content: Content[];
+}
+
+export interface AssistantMessage {
+  role: "assistant";
+  content: AssistantBlock[];
+  model?: string;
+  provider?: string;
+  usage?: Usage;
+  stop_reason: string;
+  error_message?: string;
+  thinking_sent?: string;
+}
+
+export interface ToolResultMessage {
+  role: "toolResult";
+  tool_call_id: string;
+  tool_name: string;
+  is_error: boolean;
+  duration?: number | null;
+  content?: Content[];
+}
+
+export interface CustomMessage {
+  role: "custom";
+  kind: string;
+  data: unknown;
+}
+
+export type Message = UserMessage | AssistantMessage | ToolResultMessage | CustomMessage;
+
+export interface ApprovalRequest {
+  request_id: string;
+  call_id: string;
+  name: string;
+  args: Record<string, unknown>;
+  source: string;
+  description: string;
+}
+
+export type ApprovalChoice = "allow_once" | "allow_session" | "allow_edited" | "deny";
+
+export interface Queue {
+  steering: string[];
+  follow_ups: string[];
+}
+
+export interface ToolInfo {
+  name: string;
+  label: string;
+  description: string;
+  source: string;
+}
+
+export interface Tools {
+  tools: ToolInfo[];
+  suggestions: string[];
+}
+
+export interface Backend {
+  label: string;
+  choices: { key: string; label: string }[];
+  key: string;
+  note: string;
+}
+
+export interface LiveBlock {
+  block: number;
+  kind: DeltaKind;
+  text: string;
+  call_id: string | null;
+  name: string | null;
+  seconds: number;
+}
+
+export interface ChatSnapshot {
+  messages: Message[];
+  start: number;
+  total: number;
+  live: { id: string | null; blocks: LiveBlock[] } | null;
+  calls: {
+    call_id: string;
+    name: string;
+    args: Record<string, unknown>;
+    elapsed: number;
+    content: Content[] | null;
+  }[];
+  ended: { call_id: string; is_error: boolean; duration: number; content: Content[] }[];
+  running: boolean;
+  queue: Queue;
+  approvals: ApprovalRequest[];
+}
+
+export interface Snapshot {
+  chat?: ChatSnapshot;
+  tools: Tools;
+  backend: Backend;
+}
+
+export type DeltaKind = "text" | "reasoning" | "tool_call";
+
+export interface Refusal {
+  ticket: string;
+  code: string;
+  message: string;
+  hint: string;
+}
+
+export type PageEvent =
+  | { type: "run_start"; total: number }
+  | { type: "run_end"; reason: string }
+  | { type: "message"; id: string; index: number; message: Message }
+  | { type: "message_start"; id: string }
+  | {
+      type: "delta";
+      block: number;
+      kind?: DeltaKind;
+      offset: number;
+      text: string;
+      call_id?: string | null;
+      name?: string | null;
+    }
+  | { type: "message_end"; id: string; index: number; message: AssistantMessage }
+  | { type: "tool_start"; call_id: string; name: string; args: Record<string, unknown> }
+  | { type: "tool_update"; call_id: string; content: Content[] }
+  | { type: "tool_end"; call_id: string; is_error: boolean; duration: number; content: Content[] }
+  | ({ type: "queue" } & Queue)
+  | ({ type: "approval" } & ApprovalRequest)
+  | { type: "approval_done"; request_id: string; call_id: string; choice: ApprovalChoice; reason: string }
+  | ({ type: "tools" } & Tools)
+  | ({ type: "backend" } & Backend)
+  | { type: "error"; code: string; message: string }
+  | { type: "history"; start: number; messages: Message[] }
+  | { type: "accepted"; ticket: string }
+  | ({ type: "refused" } & Refusal)
+  | { type: "alive"; total: number }
+  | { type: "part"; name: string; text: string };
+
+export interface Batch {
+  seq: number;
+  events: PageEvent[];
+  snapshot?: Snapshot;
+}
+
+export interface ModelProxy {
+  get(name: string): unknown;
+  send(content: unknown): void;
+  on(name: string, callback: (...args: never[]) => void): void;
+  off(name?: string | null, callback?: ((...args: never[]) => void) | null): void;
+}

@@ -1,0 +1,54 @@
+// Texts and how long they are, without a page.
+
+/** How long something took, in words. */
+export function seconds(value: number): string {
+  if (value < 0.0095) return `${Math.max(1, Math.round(value * 1000))} ms`;
+  if (value < 1) return `${Math.round(value * 100) * 10} ms`;
+  if (value < 60) return `${value < 10 ? value.toFixed(1) : Math.round(value)} s`;
+  return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+}
+
+/** The length of a text in code points, as Python counts it. */
+export function codePoints(text: string): number {
+  let count = text.length;
+  for (let index = 0; index < text.length - 1; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit >= 0xd800 && unit < 0xdc00) {
+      const next = text.charCodeAt(index + 1);
+      if (next >= 0xdc00 && next < 0xe000) {
+        count -= 1;
+        index += 1;
+      }
+    }
+  }
+  return count;
+}
+
+/** Arguments that are not whole yet, broken into lines as far as they go. */
+export function prettyPartial(json: string): string {
+  let text = "";
+  let depth = 0;
+  let inString = false;
+  for (let at = 0; at < json.length; at += 1) {
+    const char = json[at] ?? "";
+    if (inString) {
+      text += char;
+      if (char === "\\") {
+        at += 1;
+        text += json[at] ?? "";
+      } else if (char === '"') inString = false;
+    } else if (char === '"') {
+      inString = true;
+      text += char;
+    } else if (char === "{" || char === "[") {
+      depth += 1;
+      text += `${char}\n${"  ".repeat(depth)}`;
+    } else if (char === "}" || char === "]") {
+      depth = Math.max(0, depth - 1);
+      text = `${text.trimEnd()}\n${"  ".repeat(depth)}${char}`;
+    } else if (char === ",") text += `,\n${"  ".repeat(depth)}`;
+    else if (char === ":") text += ": ";
+    else if (!/\s/.test(char)) text += char;
+  }
+  return text;
+}

@@ -1,0 +1,224 @@
+"""What a widget and its page say to each other.
+
+Everything goes over the widget's custom messages, as JSON; nothing of a conversation is a
+synced trait, so no saved notebook holds one in its widget state.
+
+**From the page** comes one object a message, told apart by ``type``. A page is not trusted:
+``read_page_message`` validates each one.
+
+==============  ================================  =============================================
+type            fields                            meaning
+==============  ================================  =============================================
+``hello``       last_seq                          a page is there; it has seen batch ``last_seq``
+                                                  (0: nothing), and wants a snapshot if it is behind
+``heartbeat``   last_seq                          still there; answered by ``alive``
+``bye``                                           no view is left; send nothing until ``hello``
+``earlier``     before                            the messages that stand before this index
+``send``        ticket, text                      to the input channel (during a run: steering)
+``follow_up``   ticket, text                      to the follow-up channel
+``stop``                                          abort the run
+``approve``     request_id, choice, reason,       a person's word on a call
+                arguments
+``set_backend``  key                              another backend, by its key in ``backend.choices``
+``load_part``   name                              the text of a part of the front end (``math``)
+==============  ================================  =============================================
+
+A ``ticket`` names one press of a button. It is answered by ``accepted`` or ``refused``, and a
+repeated one is carried out once, so a page may ask again when it hears nothing.
+
+**To the page** go batches, at most 25 a second::
+
+    {"seq": 7, "events": [...]}                     seq grows by one with each batch
+    {"seq": 8, "events": [...], "snapshot": {...}}  all there is, after those events
+
+A page that is in step applies the events and leaves the snapshot alone. One that is new, or
+that missed a number, waits for a snapshot and takes that instead. Lengths and offsets count
+Unicode code points.
+
+==================  =========================================================================
+event               fields
+==================  =========================================================================
+``run_start``
+``run_end``         reason
+``message``         id, index, message: a whole message of a person, a tool or a note
+``message_start``   id: an answer begins
+``delta``           block, offset, text; in the first of a block also its kind (text, reasoning,
+                    tool_call), call_id and name; those of a block within a batch are joined
+``message_end``     id, index, message: blocks that were streamed carry ``length`` for ``text``
+``tool_start``      call_id, name, args
+``tool_update``     call_id, content: the newest progress
+``tool_end``        call_id, is_error, duration (s), content
+``queue``           steering, follow_ups: texts that wait, oldest first
+``approval``        request_id, call_id, name, args, source, description
+``approval_done``   request_id, call_id, choice, reason
+``tools``           tools: name, label, description, source; suggestions
+``backend``         label, choices (key, label), key, note
+``error``           code, message
+``history``         start, messages: what ``earlier`` asked for
+``accepted``        ticket
+``refused``         ticket (or empty), code, message, hint
+``alive``           total: how many messages there are
+``part``            name, text
+==================  =========================================================================
+
+The snapshot has ``messages`` (the newest), ``start`` (the index of the first of them),
+``total``, ``live`` (an answer in the making, or null), ``calls`` (those that run),
+``running``, ``queue``, ``approvals``, ``tools`` and ``backend``, in the forms above.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from yiemagent_nb.core.events import ApprovalChoice
+
+__all__ = [
+    "Approve",
+    "Bye",
+    "Earlier",
+    "FollowUp",
+    "Heartbeat",
+    "Hello",
+    "LoadPart",
+    "PageEvent",
+    "PageMessage",
+    "Send",
+    "SetBackend",
+    "Stop",
+    "json_safe",
+    "read_page_message",
+]
+
+PageEvent = dict[str, Any]
+"""One event for the page, in the form that the module's docstring lists."""
+
+MAX_TEXT = 1_000_000
+
+
+class _FromPage(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Hello(_FromPage):
+    """A page is there."""
+
+    type: Literal["hello"]
+    last_seq: int = Field(ge=0)
+
+
+class Heartbeat(_FromPage):
+    """A page is still there."""
+
+    type: Literal["heartbeat"]
+    last_seq: int = Field(ge=0)
+
+
+class Bye(_FromPage):
+    """The last view is gone."""
+
+    type: Literal["bye"]
+
+
+class Earlier(_FromPage):
+    """A page wants the messages before an index."""
+
+    type: Literal["earlier"]
+    before: int = Field(ge=0)
+
+
+class _Ticketed(_FromPage):
+    ticket: str = Field(min_length=1, max_length=64)
+
+
+class Send(_Ticketed):
+    """A person wrote something."""
+
+    type: Literal["send"]
+    text: str = Field(min_length=1, max_length=MAX_TEXT)
+
+
+class FollowUp(_Ticketed):
+    """A person wrote something for when the run would end."""
+
+    type: Literal["follow_up"]
+    text: str = Field(min_length=1, max_length=MAX_TEXT)
+
+
+class Stop(_FromPage):
+    """A person stops the run."""
+
+    type: Literal["stop"]
+
+
+class Approve(_Ticketed):
+    """A person's word on a call."""
+
+    type: Literal["approve"]
+    request_id: str = Field(min_length=1, max_length=200)
+    choice: ApprovalChoice
+    reason: str = Field(default="", max_length=10_000)
+    arguments: dict[str, Any] | None = None
+
+
+class SetBackend(_Ticketed):
+    """A person picks another backend."""
+
+    type: Literal["set_backend"]
+    key: str = Field(min_length=1, max_length=1000)
+
+
+class LoadPart(_FromPage):
+    """A page needs a part of the front end that is loaded on first need."""
+
+    type: Literal["load_part"]
+    name: Literal["math"]
+
+
+PageMessage = Annotated[
+    Hello | Heartbeat | Bye | Earlier | Send | FollowUp | Stop | Approve | SetBackend | LoadPart,
+    Field(discriminator="type"),
+]
+"""Anything that a page may say."""
+
+_adapter: TypeAdapter[PageMessage] = TypeAdapter(PageMessage)
+
+
+def read_page_message(content: object) -> PageMessage:
+    """Validate what a page sent.
+
+    Raises:
+        pydantic.ValidationError: It is none of the messages above; the error names the field.
+    """
+    return _adapter.validate_python(content)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def json_safe(value: object) -> Any:
+    """Any value as plain JSON that every encoder takes.
+
+    Numbers that are none become text, lone surrogates become U+FFFD one for one (so that
+    lengths stay), and what JSON cannot hold becomes its ``repr``.
+    """
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+    match value:
+        case None | bool() | int():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case str():
+            return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
+        case Mapping():
+            items = cast("Mapping[object, object]", value).items()
+            return {json_safe(str(key)): json_safe(item) for key, item in items}
+        case list() | tuple() | set() | frozenset():
+            return [json_safe(item) for item in cast("Iterable[object]", value)]
+        case _:
+            return _SURROGATE.sub("\ufffd", repr(value))

@@ -1,0 +1,269 @@
+"""The conversation as a file keeps it: plain text, markdown, and HTML without script.
+
+A notebook that is opened without its kernel shows a dead widget. So the conversation stands
+beside the widget as an output of its own, renewed at the end of each turn; a widget that lives
+hides it.
+
+All text of models and tools passes markdown-it with raw HTML off, a list of link schemes, and
+remote images turned into links; everything else is escaped. The HTML asks MathJax to leave it
+alone, which hosts run over outputs and whose formulas can hold links of any kind.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any, cast
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from yiemagent_nb.core.json_values import json_form
+from yiemagent_nb.core.messages import (
+    AssistantMessage,
+    CustomMessage,
+    ImageContent,
+    Message,
+    ReasoningContent,
+    TextContent,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+)
+
+__all__ = ["MAX_CHARACTERS", "tame_markdown", "transcript_bundle"]
+
+MAX_CHARACTERS = 1_000_000
+"""The newest messages that fit into so much HTML are kept; how many are left out is said."""
+
+RESULT_CHARACTERS = 4_000
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$", re.DOTALL)
+
+_STYLE = (
+    "<style>"
+    ".yna-static{line-height:1.5;max-width:52rem}"
+    ".yna-static .yna-who{margin:.9em 0 .2em;font-weight:600;opacity:.7}"
+    ".yna-static details{margin:.4em 0;opacity:.85}"
+    ".yna-static pre{overflow-x:auto;white-space:pre-wrap;padding:.5em .7em;border-radius:4px;"
+    "background:rgba(127,127,127,.12)}"
+    ".yna-static img{max-width:100%}"
+    "</style>"
+)
+
+
+def _image_as_link(
+    self: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: EnvType,
+) -> str:
+    token = tokens[index]
+    text = escape(self.renderInlineAsText(token.children or [], options, env) or "image")
+    return f'<a href="{escape(str(token.attrs.get("src", "")))}" rel="noopener noreferrer nofollow">{text}</a>'
+
+
+def _link_open(
+    self: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: EnvType,
+) -> str:
+    tokens[index].attrSet("rel", "noopener noreferrer nofollow")
+    tokens[index].attrSet("target", "_blank")
+    return self.renderToken(tokens, index, options, env)
+
+
+def _allowed_link(url: str) -> bool:
+    return _LINK.match(url) is not None
+
+
+def _make_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.validateLink = _allowed_link  # type: ignore[method-assign]  # markdown-it's way to set the rule
+    parser.add_render_rule("image", cast("Callable[..., Any]", _image_as_link))
+    parser.add_render_rule("link_open", cast("Callable[..., Any]", _link_open))
+    return parser
+
+
+_parser = _make_parser()
+
+
+def transcript_bundle(messages: Sequence[Message], css_class: str = "") -> dict[str, str]:
+    """The MIME bundle of a conversation.
+
+    Args:
+        messages: The history.
+        css_class: A class for the outermost element besides ``yna-static``.
+    """
+    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolResultMessage)}
+    html: list[str] = []
+    shown: list[Message] = []
+    size = 0
+    for message in reversed(messages):
+        piece = _html(message, results)
+        size += len(piece)
+        if size > MAX_CHARACTERS:
+            break
+        html.append(piece)
+        shown.append(message)
+    left_out = len(messages) - len(shown)
+    note = f"{left_out} earlier messages are left out here." if left_out else ""
+    shown.reverse()
+    html.reverse()
+    head = f"<p><em>{note}</em></p>" if note else ""
+    body = "".join(html) or "<p><em>Nothing was said yet.</em></p>"
+    names = f"yna-static mathjax_ignore tex2jax_ignore {escape(css_class)}"
+    plain = "\n\n".join(filter(None, [note, *(_plain(message) for message in shown)]))
+    return {
+        "text/plain": plain or "Nothing was said yet.",
+        "text/markdown": "\n\n".join(filter(None, [note and f"*{note}*", *(_markdown(message) for message in shown)])),
+        "text/html": f'<div class="{names}">{_STYLE}{head}{body}</div>',
+    }
+
+
+def _call_line(call: ToolCall) -> str:
+    if call.raw_arguments is not None:
+        return f"{call.name}({call.raw_arguments})"
+    return f"{call.name}({', '.join(f'{name}={_json(value)}' for name, value in call.arguments.items())})"
+
+
+def _json(value: object) -> str:
+    return json.dumps(json_form(value), ensure_ascii=False)
+
+
+def _cut(text: str) -> str:
+    left_out = len(text) - RESULT_CHARACTERS
+    return f"{text[:RESULT_CHARACTERS]}\n… {left_out} more characters" if left_out > 0 else text
+
+
+def _html(message: Message, results: Mapping[str, ToolResultMessage]) -> str:
+    match message:
+        case UserMessage():
+            return _who("You") + "".join(_html_content(block) for block in message.content)
+        case AssistantMessage():
+            error = f"<p><strong>Error:</strong> {escape(message.error_message)}</p>" if message.error_message else ""
+            return _who("Agent") + "".join(_html_block(block, results) for block in message.content) + error
+        case CustomMessage():
+            return f"<p><em>{escape(message.kind)}</em></p>"
+        case ToolResultMessage():
+            return ""  # stands with its call
+
+
+def _who(name: str) -> str:
+    return f'<p class="yna-who">{name}</p>'
+
+
+def _html_block(block: object, results: Mapping[str, ToolResultMessage]) -> str:
+    match block:
+        case ReasoningContent():
+            return f"<details><summary>Thought</summary><pre>{escape(block.text)}</pre></details>" if block.text else ""
+        case ToolCall():
+            result = results.get(block.id)
+            verb = "Called" if result is None else "Failed:" if result.is_error else "Ran"
+            summary = f"<summary>{verb} <code>{escape(_call_line(block))}</code></summary>"
+            text = f"<pre>{escape(_cut(result.text))}</pre>" if result is not None and result.text else ""
+            images = (
+                ""
+                if result is None
+                else "".join(_html_content(item) for item in result.content if isinstance(item, ImageContent))
+            )
+            return f"<details>{summary}{text}</details>{images}"
+        case TextContent() | ImageContent():
+            return _html_content(block)
+        case _:
+            return ""
+
+
+def _html_content(block: UserContent) -> str:
+    if isinstance(block, TextContent):
+        return _parser.render(block.text)
+    if block.mime_type not in IMAGE_TYPES:
+        return f"<p><em>An image of type {escape(block.mime_type)}</em></p>"
+    return f'<p><img alt="" src="data:{block.mime_type};base64,{block.data}"></p>'
+
+
+def _plain(message: Message) -> str:
+    match message:
+        case UserMessage():
+            return f"You: {message.text}"
+        case AssistantMessage():
+            lines = [block.text for block in message.content if isinstance(block, TextContent)]
+            lines += [f"[calls {_call_line(call)}]" for call in message.tool_calls]
+            lines += [f"[error: {message.error_message}]"] if message.error_message else []
+            return "Agent: " + "\n".join(lines)
+        case ToolResultMessage():
+            return f"{message.tool_name}: {_cut(message.text)}"
+        case CustomMessage():
+            return f"[{message.kind}]"
+
+
+def _markdown(message: Message) -> str:
+    match message:
+        case UserMessage():
+            return f"**You**\n\n{tame_markdown(message.text)}"
+        case AssistantMessage():
+            parts = [tame_markdown(block.text) for block in message.content if isinstance(block, TextContent)]
+            parts += [_fenced(_call_line(call)) for call in message.tool_calls]
+            parts += [_fenced(f"Error: {message.error_message}")] if message.error_message else []
+            return "\n\n".join(["**Agent**", *parts])
+        case ToolResultMessage():
+            return _fenced(_cut(message.text))
+        case CustomMessage():
+            return _fenced(message.kind)
+
+
+def _fenced(text: str, language: str = "text", fence: str | None = None) -> str:
+    fence = fence or _longer_fence(text)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _longer_fence(text: str) -> str:
+    return "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+
+
+def tame_markdown(text: str) -> str:
+    """Markdown without live HTML and without links, for readers that render both as they are.
+
+    Code in fences is fenced anew, by a fence longer than any that the text holds; outside of it,
+    what could begin a tag, a link, an image, a definition or a fence is escaped. So it does not
+    matter how a reader's idea of a fence differs from the one here.
+    """
+    fence = _longer_fence(text)
+    parts: list[str] = []
+    code: list[str] = []
+    opened: re.Match[str] | None = None
+    for line in re.split(r"\r\n|\r|\n", text):
+        mark = _FENCE.match(line)
+        if opened is None:
+            if mark is None:
+                parts.append(_escape_line(line))
+            else:
+                opened = mark
+        elif mark is not None and mark[1].startswith(opened[1]) and not mark[2].strip():
+            parts.append(_fenced("\n".join(code), _language(opened), fence))
+            code, opened = [], None
+        else:
+            code.append(line)
+    if opened is not None:
+        parts.append(_fenced("\n".join(code), _language(opened), fence))
+    return "\n".join(parts)
+
+
+def _language(opened: re.Match[str]) -> str:
+    word = re.match(r"[\w+-]*", opened[2].strip())
+    return word[0] if word is not None else ""
+
+
+def _escape_line(line: str) -> str:
+    for live, tame in (("<", "&lt;"), ("](", "]\\("), ("]:", "]\\:"), ("```", "\\`\\`\\`"), ("~~~", "\\~\\~\\~")):
+        line = line.replace(live, tame)
+    return line

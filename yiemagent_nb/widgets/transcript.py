@@ -1,0 +1,391 @@
+"""TranscriptFeed: an agent's events and history, told to a page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from yiemagent_nb.core.events import (
+    AgentEnd,
+    AgentError,
+    AgentStart,
+    ApprovalRequested,
+    ApprovalResolved,
+    DeltaKind,
+    Event,
+    MessageEnd,
+    MessageStart,
+    MessageUpdate,
+    QueueChanged,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolExecutionUpdate,
+)
+from yiemagent_nb.core.json_values import json_form
+from yiemagent_nb.core.messages import (
+    AssistantContent,
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    ReasoningContent,
+    TextContent,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    dump_message,
+)
+from yiemagent_nb.core.state import AgentState
+from yiemagent_nb.widgets.protocol import PageEvent
+
+if TYPE_CHECKING:
+    from yiemagent_nb.core.agent import Agent
+
+__all__ = ["TranscriptFeed"]
+
+FIRST_MESSAGES = 40
+MORE_MESSAGES = 100
+CHUNK_CHARACTERS = 200_000
+"""How much of the history goes over at once: so many messages, or so much text if that is less."""
+
+RESULT_CHARACTERS = 50_000
+"""A longer text of a tool is cut for the page; the agent's history has all of it."""
+
+
+@dataclass(slots=True)
+class _Block:
+    kind: DeltaKind
+    started: float
+    ended: float
+    call_id: str | None = None
+    name: str | None = None
+    pieces: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.started
+
+
+@dataclass(slots=True)
+class _Live:
+    """The answer that streams in, as it was told to the page."""
+
+    id: str
+    blocks: dict[int, _Block] = field(default_factory=dict[int, _Block])
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that runs."""
+
+    name: str
+    args: Mapping[str, Any]
+    started: float
+    update: Sequence[UserContent] | None = None
+
+
+class TranscriptFeed:
+    """Turns events into what the page needs to know, and keeps what a snapshot needs besides.
+
+    Not thread-safe: its owner calls it under one lock.
+
+    Args:
+        agent: Whose transcript it is.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._total = len(agent.state.messages)
+        self._live: _Live | None = None
+        self._calls: dict[str, _Call] = {}
+        self._ended: dict[str, ToolExecutionEnd] = {}
+        self._durations: dict[str, float] = {}
+        self._thought: dict[int, tuple[Message, dict[int, float]]] = {}
+
+    @property
+    def total(self) -> int:
+        """How many messages there are."""
+        return self._total
+
+    def count(self) -> int:
+        """Count the messages anew: an agent that was reset tells by no event."""
+        self._total = len(self._agent.state.messages)
+        return self._total
+
+    def translate(self, event: Event) -> Iterator[PageEvent]:
+        """What the page is told of an event."""
+        match event:
+            case AgentStart():
+                yield {"type": "run_start", "total": self.count()}
+            case AgentEnd():
+                self._live = None
+                self._calls.clear()
+                self._ended.clear()
+                yield {"type": "run_end", "reason": event.reason}
+            case MessageStart(message_id=message_id, message=AssistantMessage()):
+                self._live = _Live(message_id)
+                yield {"type": "message_start", "id": message_id}
+            case MessageUpdate():
+                yield self._delta(event)
+            case MessageEnd():
+                yield self._message_end(event)
+            case ToolExecutionStart() | ToolExecutionUpdate() | ToolExecutionEnd():
+                yield from self._execution(event)
+            case _:
+                yield from _beside(event)
+
+    def _execution(self, event: ToolExecutionStart | ToolExecutionUpdate | ToolExecutionEnd) -> Iterator[PageEvent]:
+        call_id = event.tool_call_id
+        match event:
+            case ToolExecutionStart():
+                self._calls[call_id] = _Call(event.tool_name, event.args, time.monotonic())
+                yield {"type": "tool_start", "call_id": call_id, "name": event.tool_name, "args": json_form(event.args)}
+            case ToolExecutionUpdate():
+                if (call := self._calls.get(call_id)) is not None:
+                    call.update = event.update.content
+                    yield {"type": "tool_update", "call_id": call_id, "content": _content(call.update)}
+            case ToolExecutionEnd():
+                self._calls.pop(call_id, None)
+                self._ended[call_id] = event
+                self._durations[call_id] = event.duration
+                yield {"type": "tool_end", **_tool_end(event)}
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that a page needs to start: the newest messages, and what is going on."""
+        state = self._agent.state
+        self._total = len(state.messages)
+        start, messages = self._chunk(state.messages, len(state.messages), FIRST_MESSAGES)
+        now = time.monotonic()
+        self._adopt_calls(state)
+        return {
+            "messages": messages,
+            "start": start,
+            "total": self._total,
+            "live": self._live_form(state.streaming_message, now),
+            "calls": [
+                {
+                    "call_id": call_id,
+                    "name": call.name,
+                    "args": json_form(call.args),
+                    "elapsed": now - call.started,
+                    "content": None if call.update is None else _content(call.update),
+                }
+                for call_id, call in self._calls.items()
+            ],
+            "ended": [_tool_end(event) for event in self._ended.values()],
+            "running": self._agent.is_running,
+            "queue": _queue(self._agent.input_channel.items(), self._agent.follow_up_channel.items()),
+            "approvals": [_approval(request) for request in self._agent.approvals.pending],
+        }
+
+    def earlier(self, before: int) -> PageEvent:
+        """A chunk of the messages that stand before an index."""
+        messages = self._agent.state.messages
+        start, chunk = self._chunk(messages, min(before, len(messages)), MORE_MESSAGES)
+        return {"type": "history", "start": start, "messages": chunk}
+
+    def _adopt_calls(self, state: AgentState) -> None:
+        """Take calls that began before this feed did from the history."""
+        unknown = state.pending_tool_calls - self._calls.keys() - self._ended.keys()
+        if not unknown:
+            return
+        last = next((each for each in reversed(state.messages) if isinstance(each, AssistantMessage)), None)
+        for call in last.tool_calls if last is not None else ():
+            if call.id in unknown:
+                self._calls[call.id] = _Call(call.name, call.arguments, time.monotonic())
+
+    def _chunk(self, messages: Sequence[Message], end: int, most: int) -> tuple[int, list[dict[str, Any]]]:
+        chunk: list[dict[str, Any]] = []
+        size = 0
+        start = end
+        while start > 0 and len(chunk) < most and size < CHUNK_CHARACTERS:
+            start -= 1
+            form = self._form(messages[start])
+            size += _size(form)
+            chunk.append(form)
+        return start, chunk[::-1]
+
+    def _form(self, message: Message) -> dict[str, Any]:
+        """A message for the page: without what only its provider reads, long results cut."""
+        match message:
+            case AssistantMessage():
+                form = dump_message(message.model_copy(update={"content": ()}))
+                seconds = self._thought.get(id(message), (message, {}))[1]
+                form["content"] = [_block(block, seconds.get(index)) for index, block in enumerate(message.content)]
+                return form
+            case ToolResultMessage():
+                return {
+                    "role": message.role,
+                    "tool_call_id": message.tool_call_id,
+                    "tool_name": message.tool_name,
+                    "is_error": message.is_error,
+                    "duration": self._durations.get(message.tool_call_id),
+                    "content": _content(message.content),
+                }
+            case CustomMessage():
+                return {"role": message.role, "kind": message.kind}
+            case UserMessage():
+                return dump_message(message)
+
+    def _delta(self, event: MessageUpdate) -> PageEvent:
+        if self._live is None or self._live.id != event.message_id:
+            self._live = _Live(event.message_id)  # the feed began in the middle of an answer
+        now = time.monotonic()
+        block = self._live.blocks.get(event.block)
+        first = block is None
+        if block is None:
+            block = self._live.blocks[event.block] = _Block(event.kind, now, now, event.tool_call_id, event.tool_name)
+            if event.offset:  # the feed began in the middle of this block
+                block.pieces.append(self._streamed_so_far(event.block)[: event.offset])
+        block.ended = now
+        block.name = event.tool_name or block.name
+        if event.delta:
+            block.pieces.append(event.delta)
+        told: PageEvent = {"type": "delta", "block": event.block, "offset": event.offset, "text": event.delta}
+        if first or event.kind == "tool_call":
+            told |= {"kind": event.kind, "call_id": event.tool_call_id, "name": event.tool_name}
+        return told
+
+    def _streamed_so_far(self, index: int) -> str:
+        partial = self._agent.state.streaming_message
+        content = partial.content if partial is not None else ()
+        block = content[index] if index < len(content) else None
+        return block.text if isinstance(block, TextContent | ReasoningContent) else ""
+
+    def _message_end(self, event: MessageEnd) -> PageEvent:
+        message = event.message
+        live, streamed = self._live, {}
+        if isinstance(message, AssistantMessage) and live is not None and live.id == event.message_id:
+            self._live = None
+            streamed = live.blocks
+            seconds = {index: block.seconds for index, block in streamed.items() if block.kind == "reasoning"}
+            if seconds:
+                self._thought[id(message)] = (message, seconds)
+        form = self._form(message)
+        if isinstance(message, AssistantMessage):
+            for index, block in enumerate(form["content"]):
+                told = streamed.get(index)
+                if told is not None and block["type"] == told.kind and block["text"] == told.text:
+                    block["length"] = len(block.pop("text"))
+        elif isinstance(message, ToolResultMessage):
+            ended = self._ended.pop(message.tool_call_id, None)
+            if ended is not None and ended.result.content == message.content:
+                del form["content"]
+        index, self._total = self._total, self._total + 1
+        kind = "message_end" if isinstance(message, AssistantMessage) else "message"
+        return {"type": kind, "id": event.message_id, "index": index, "message": form}
+
+    def _live_form(self, partial: AssistantMessage | None, now: float) -> dict[str, Any] | None:
+        if self._live is not None:
+            return {
+                "id": self._live.id,
+                "blocks": [
+                    {
+                        "block": index,
+                        "kind": block.kind,
+                        "text": block.text,
+                        "call_id": block.call_id,
+                        "name": block.name,
+                        "seconds": now - block.started,
+                    }
+                    for index, block in self._live.blocks.items()
+                ],
+            }
+        if partial is None:
+            return None
+        return {  # the feed began in the middle of an answer: its id comes with the next delta
+            "id": None,
+            "blocks": [
+                {"block": index, "kind": block.type, "text": block.text, "call_id": None, "name": None, "seconds": 0.0}
+                for index, block in enumerate(partial.content)
+                if isinstance(block, TextContent | ReasoningContent)
+            ],
+        }
+
+
+def _beside(event: Event) -> Iterator[PageEvent]:
+    """What the page is told of what stands in no history."""
+    match event:
+        case QueueChanged():
+            yield {"type": "queue", **_queue(event.steering, event.follow_ups)}
+        case ApprovalRequested():
+            yield {"type": "approval", **_approval(event)}
+        case ApprovalResolved():
+            yield {
+                "type": "approval_done",
+                "request_id": event.request_id,
+                "call_id": event.tool_call_id,
+                "choice": event.choice,
+                "reason": event.reason,
+            }
+        case AgentError():
+            yield {"type": "error", "code": event.code, "message": event.message}
+        case _:
+            pass
+
+
+def _block(block: AssistantContent, seconds: float | None) -> dict[str, Any]:
+    match block:
+        case ReasoningContent():
+            return {"type": "reasoning", "text": block.text, "seconds": seconds}
+        case ToolCall():
+            return {
+                "type": "function",
+                "id": block.id,
+                "name": block.name,
+                "arguments": block.arguments,
+                "raw_arguments": block.raw_arguments,
+            }
+        case _:
+            return block.model_dump()
+
+
+def _content(content: Sequence[UserContent]) -> list[dict[str, Any]]:
+    return [_cut(block.model_dump()) for block in content]
+
+
+def _cut(block: dict[str, Any]) -> dict[str, Any]:
+    text = block.get("text", "")
+    if len(text) > RESULT_CHARACTERS:
+        block["text"] = text[:RESULT_CHARACTERS]
+        block["left_out"] = len(text) - RESULT_CHARACTERS
+    return block
+
+
+def _size(form: Mapping[str, Any]) -> int:
+    blocks = form.get("content", ())
+    return sum(len(block.get("text") or block.get("data") or "") for block in blocks)
+
+
+def _queue(steering: Sequence[object], follow_ups: Sequence[object]) -> dict[str, Any]:
+    return {"steering": _texts(steering), "follow_ups": _texts(follow_ups)}
+
+
+def _texts(messages: Sequence[object]) -> list[str]:
+    return [message.text for message in messages if isinstance(message, UserMessage)]
+
+
+def _tool_end(event: ToolExecutionEnd) -> dict[str, Any]:
+    return {
+        "call_id": event.tool_call_id,
+        "is_error": event.is_error,
+        "duration": event.duration,
+        "content": _content(event.result.content),
+    }
+
+
+def _approval(request: ApprovalRequested) -> dict[str, Any]:
+    return {
+        "request_id": request.request_id,
+        "call_id": request.tool_call_id,
+        "name": request.tool_name,
+        "args": json_form(request.args),
+        "source": request.source,
+        "description": request.description,
+    }
