@@ -1,0 +1,58 @@
+"""What all tests share: hypothesis's profile, and the listing of the requirements that tests cover."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("ci", deadline=None, print_blob=True, max_examples=200)
+settings.load_profile("ci")
+
+_COVERED = pytest.StashKey[dict[str, list[str]]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--requirements",
+        action="store_true",
+        help="print each requirement with the tests that cover it; use it with --collect-only -q",
+    )
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    covered: dict[str, list[str]] = defaultdict(list)
+    for item in session.items:
+        for requirement in _requirements(item):
+            name = item.nodeid.partition("[")[0]
+            if name not in covered[requirement]:
+                covered[requirement].append(name)
+    session.config.stash[_COVERED] = covered
+
+
+def _requirements(item: pytest.Item) -> Iterator[str]:
+    for marker in item.iter_markers("requirement"):
+        if not marker.args:
+            raise pytest.UsageError(f"{item.nodeid}: a requirement marker names the rows that it covers")
+        yield from cast("tuple[str, ...]", marker.args)
+
+
+def _in_order(requirement: str) -> list[tuple[int, str]]:
+    """Sorts numbers in an id as numbers."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", requirement)]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if not config.getoption("--requirements"):
+        return
+    nothing: dict[str, list[str]] = {}
+    covered = config.stash.get(_COVERED, nothing)
+    terminalreporter.section(f"{len(covered)} requirements")
+    for requirement in sorted(covered, key=_in_order):
+        terminalreporter.write_line(requirement)
+        for name in covered[requirement]:
+            terminalreporter.write_line(f"    {name}")
