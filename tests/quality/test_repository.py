@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +39,7 @@ def test_ci_calls_the_very_test_command_of_readme() -> None:
 
 def test_no_registry_address_stands_in_a_tracked_file() -> None:
     address = re.compile(
-        r'"resolved"|--(extra-)?index-url|https?://[^\s"]*(registry\.|files\.pythonhosted|/simple/|\.whl)'
+        r'"resolved"\s*:|--(extra-)?index-url|https?://[^\s"]*(registry\.|files\.pythonhosted|/simple/|\.whl)'
     )
     here = Path(__file__)
     found = [path.name for path in tracked() if path != here and address.search(text_of(path))]
@@ -59,3 +62,23 @@ def test_every_direct_dependency_is_pinned_with_hashes() -> None:
         for requirement in project["dependencies"]:
             name = re.split(r"[<>=\[ ]", requirement)[0]
             assert re.search(rf"^{re.escape(name)}==\S+.*\\\n\s+--hash=sha256:", text, re.MULTILINE), (pins.name, name)
+
+
+def test_the_built_wheel_has_all_that_a_notebook_needs(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, capture_output=True, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    assert not list(tmp_path.rglob("*.ts"))
+    program = (
+        "import yiemagent_nb, pathlib, sys\n"
+        f"assert pathlib.Path(yiemagent_nb.__file__).is_relative_to({str(tmp_path)!r}), yiemagent_nb.__file__\n"
+        "for name in yiemagent_nb.__all__: getattr(yiemagent_nb, name)\n"
+        "assert yiemagent_nb.AgentWidget(yiemagent_nb.Agent(yiemagent_nb.Demo()))\n"
+        "root = pathlib.Path(yiemagent_nb.__file__).parent\n"
+        "assert (root / 'py.typed').exists() and (root / 'widgets' / 'static' / 'LICENSES.txt').exists()\n"
+    )
+    subprocess.run(
+        [sys.executable, "-P", "-c", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True
+    )

@@ -148,7 +148,7 @@ def _limit_reached(run: Run, turns: int) -> EndReason | None:
 
 
 class EventStream:
-    """The events of one run. Iterating starts it; leaving the iteration early aborts it.
+    """The events of one run. Iterating starts it; ``aclose`` aborts it.
 
     Example::
 
