@@ -26,7 +26,7 @@ async def look(agent: Agent) -> tuple[Page, dict[str, Any]]:
     page.hello()
     await page.until("alive")
     shown = page.batches[0]["snapshot"]["backend"]
-    if not shown["choices"]:
+    if not (shown["choices"] or shown["note"]):
         await page.until("backend")
         shown = page.events("backend")[-1]
     return page, {name: value for name, value in shown.items() if name != "type"}

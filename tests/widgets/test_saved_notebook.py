@@ -25,13 +25,13 @@ NESTED = "_ = agent.ask('another one')"
 
 
 def with_cells(*sources: str) -> dict[str, Any]:
-    blank = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    blank: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
     cells = [{**blank, "id": f"cell{index}", "source": source} for index, source in enumerate(sources)]
     return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
 async def test_turns_of_later_cells_renew_the_transcript_of_the_first(tmp_path: Path) -> None:
-    notebook = cast("Any", nbformat.from_dict(with_cells(SETUP, "_ = await agent.prompt('my question')", NESTED)))
+    notebook = cast("Any", nbformat).from_dict(with_cells(SETUP, "_ = await agent.prompt('my question')", NESTED))
     client = NotebookClient(notebook, timeout=60, kernel_name="python3", store_widget_state=True)
     await client.async_execute(cwd=str(tmp_path))
     widget, transcript = notebook.cells[0].outputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,13 @@ from widgets.page import Page
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.approval import approve
 from yiemagent_nb.core.channels import Channel
-from yiemagent_nb.core.messages import AssistantMessage, ToolResultMessage, UserMessage
+from yiemagent_nb.core.messages import (
+    AssistantMessage,
+    AssistantToolCallMessage,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
 from yiemagent_nb.core.tools import ToolContext
 
 Messages = Sequence[Mapping[str, Any]]
@@ -328,6 +335,40 @@ async def test_a_long_history_comes_in_parts_the_newest_first() -> None:
         part = page.events("history")[-1]
         messages, start = part["messages"] + messages, part["start"]
     assert [message["content"][0]["text"] for message in messages] == [f"question {n}" for n in range(500)]
+
+
+async def test_calls_that_share_an_id_keep_what_they_took() -> None:
+    durations = iter((0.0, 0.03))
+
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        time.sleep(next(durations))
+        return a + b
+
+    agent = Agent(calculator, tools=[add])
+    page = Page(agent)
+    page.hello()
+    await agent.prompt("17 + 25?")
+    await agent.prompt("and again?")
+    page.host.receive({"type": "hello", "last_seq": 0})
+    await page.until("alive", 2)
+    snapshot = next(batch["snapshot"] for batch in reversed(page.batches) if "snapshot" in batch)
+    first, second = (each["duration"] for each in snapshot["chat"]["messages"] if each["role"] == "toolResult")
+    assert first < 0.03 <= second
+
+
+async def test_no_part_of_a_long_history_begins_with_a_result_without_its_call() -> None:
+    call = ToolCall(id="c", name="add", arguments={})
+    turn = [AssistantToolCallMessage(tool_calls=[call]), ToolResultMessage(tool_call_id="c", tool_name="add")]
+    agent = Agent(chatter, messages=[UserMessage("begin"), *turn * 60])
+    page = Page(agent)
+    page.hello()
+    await page.until("alive")
+    chat = page.batches[0]["snapshot"]["chat"]
+    page.host.receive({"type": "earlier", "before": chat["start"]})
+    await page.until("history")
+    parts = [chat["messages"], page.events("history")[0]["messages"]]
+    assert [part[0]["role"] for part in parts] == ["assistant", "user"]
 
 
 async def test_a_reset_shows_in_the_next_heartbeat() -> None:

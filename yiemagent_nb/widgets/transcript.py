@@ -105,7 +105,8 @@ class TranscriptFeed:
         self._live: _Live | None = None
         self._calls: dict[str, _Call] = {}
         self._ended: dict[str, ToolExecutionEnd] = {}
-        self._durations: dict[str, float] = {}
+        # By identity, since ids of calls come again in other answers; the message keeps its identity taken.
+        self._took: dict[int, tuple[Message, float]] = {}
         self._thought: dict[int, tuple[Message, dict[int, float]]] = {}
 
     @property
@@ -153,7 +154,6 @@ class TranscriptFeed:
             case ToolExecutionEnd():
                 self._calls.pop(call_id, None)
                 self._ended[call_id] = event
-                self._durations[call_id] = event.duration
                 yield {"type": "tool_end", **_tool_end(event)}
 
     def snapshot(self) -> dict[str, Any]:
@@ -204,7 +204,9 @@ class TranscriptFeed:
         chunk: list[dict[str, Any]] = []
         size = 0
         start = end
-        while start > 0 and len(chunk) < most and size < CHUNK_CHARACTERS:
+        while start > 0 and (
+            (len(chunk) < most and size < CHUNK_CHARACTERS) or isinstance(messages[start], ToolResultMessage)
+        ):
             start -= 1
             form = self._form(messages[start])
             size += _size(form)
@@ -225,7 +227,7 @@ class TranscriptFeed:
                     "tool_call_id": message.tool_call_id,
                     "tool_name": message.tool_name,
                     "is_error": message.is_error,
-                    "duration": self._durations.get(message.tool_call_id),
+                    "duration": self._took.get(id(message), (message, None))[1],
                     "content": _content(message.content),
                 }
             case CustomMessage():
@@ -267,16 +269,17 @@ class TranscriptFeed:
             seconds = {index: block.seconds for index, block in streamed.items() if block.kind == "reasoning"}
             if seconds:
                 self._thought[id(message)] = (message, seconds)
+        ended = self._ended.pop(message.tool_call_id, None) if isinstance(message, ToolResultMessage) else None
+        if ended is not None:
+            self._took[id(message)] = (message, ended.duration)
         form = self._form(message)
         if isinstance(message, AssistantMessage):
             for index, block in enumerate(form["content"]):
                 told = streamed.get(index)
                 if told is not None and block["type"] == told.kind and block["text"] == told.text:
                     block["length"] = len(block.pop("text"))
-        elif isinstance(message, ToolResultMessage):
-            ended = self._ended.pop(message.tool_call_id, None)
-            if ended is not None and ended.result.content == message.content:
-                del form["content"]
+        elif isinstance(message, ToolResultMessage) and ended is not None and ended.result.content == message.content:
+            del form["content"]
         index, self._total = self._total, self._total + 1
         kind = "message_end" if isinstance(message, AssistantMessage) else "message"
         return {"type": kind, "id": event.message_id, "index": index, "message": form}

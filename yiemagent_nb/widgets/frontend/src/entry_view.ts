@@ -3,7 +3,7 @@
 import { CallView, imageElement, type CallActions } from "./call_view";
 import { copyButton, h, icon } from "./dom";
 import { MarkdownView } from "./markdown";
-import type { Block, Entry, Spent, Store } from "./store";
+import type { Block, Call, Entry, Spent, Store } from "./store";
 import { seconds } from "./text";
 
 interface Part {
@@ -17,7 +17,7 @@ export interface EntryView {
   readonly element: HTMLElement;
   /** Show the entry as it is now; returns whether all of it is shown. */
   update(): boolean;
-  updateCall(id: string): void;
+  updateCall(call: Call): void;
   dispose(): void;
 }
 
@@ -43,7 +43,7 @@ function plainView(entry: Entry): EntryView {
 class AnswerView implements EntryView {
   readonly element = h("div", { class: "yna-entry yna-answer" }, h("span", { class: "yna-hidden" }, "The agent answered:"));
   private readonly parts: Part[] = [];
-  private readonly calls = new Map<string, CallView>();
+  private readonly calls = new Map<Call, CallView>();
   private readonly waiting = h(
     "div",
     { class: "yna-waiting", label: "The model is thinking" },
@@ -85,8 +85,8 @@ class AnswerView implements EntryView {
     return whole;
   }
 
-  updateCall(id: string): void {
-    this.calls.get(id)?.update();
+  updateCall(call: Call): void {
+    this.calls.get(call)?.update();
   }
 
   dispose(): void {
@@ -103,10 +103,10 @@ class AnswerView implements EntryView {
   }
 
   private makeCall(block: Block): Part {
-    const call = block.callId === null ? undefined : this.store.calls.get(block.callId);
+    const { call } = block;
     if (!call) return { element: h("div"), update: () => true };
     const view = new CallView(call, this.store, this.actions);
-    this.calls.set(call.id, view);
+    this.calls.set(call, view);
     return {
       element: view.element,
       update: () => {

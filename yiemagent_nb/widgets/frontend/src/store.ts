@@ -23,7 +23,7 @@ export interface Block {
   text: string;
   /** The number of code points in `text`. */
   length: number;
-  callId: string | null;
+  call: Call | null;
   seconds: number | null;
   startedAt: number;
   image?: ImageBlock;
@@ -145,7 +145,7 @@ export class Store {
     this.running = chat.running;
     this.runStartedAt = null;
     this.queue = chat.queue;
-    this.entries = this.read(chat.messages, chat.start);
+    this.entries = this.read(chat.messages, chat.start, this.calls);
     const now = Date.now();
     for (const running of chat.calls) {
       const call = this.call(running.call_id, running.name);
@@ -164,9 +164,11 @@ export class Store {
       for (const each of chat.live.blocks) {
         const block = newBlock(each.kind, each.text);
         block.startedAt = now - each.seconds * 1000;
-        block.callId = each.call_id;
         entry.blocks[each.block] = block;
-        if (each.call_id) this.call(each.call_id, each.name ?? "").argsText = each.text;
+        if (each.call_id) {
+          block.call = begin(this.calls, each.call_id, each.name ?? "");
+          block.call.argsText = each.text;
+        }
       }
       this.live = entry;
       this.entries.push(entry);
@@ -255,7 +257,7 @@ export class Store {
 
   private addMessage(message: Message, index: number): void {
     if (message.role === "toolResult" && !message.content) return; // the end of the call told it
-    for (const entry of this.read([message], index)) {
+    for (const entry of this.read([message], index, this.calls)) {
       this.entries.push(entry);
       this.tell({ kind: "append", entry });
     }
@@ -283,8 +285,7 @@ export class Store {
     block.seconds = (Date.now() - block.startedAt) / 1000;
     this.tell({ kind: "entry", entry: this.live });
     if (event.call_id) {
-      block.callId = event.call_id;
-      const call = this.call(event.call_id, event.name ?? "");
+      const call = (block.call ??= begin(this.calls, event.call_id, event.name ?? ""));
       if (event.name) call.name = event.name;
       call.argsText = block.text;
       this.tell({ kind: "call", call });
@@ -304,7 +305,7 @@ export class Store {
       if (block.type === "reasoning") block.seconds ??= known.seconds;
     }
     this.total += 1;
-    this.fill(streamed, message, index);
+    this.fill(streamed, message, index, this.calls);
     if (this.runStartedAt !== null) streamed.seconds = (Date.now() - this.runStartedAt) / 1000;
     this.tell({ kind: "entry", entry: streamed });
   }
@@ -322,22 +323,22 @@ export class Store {
   private addHistory(start: number, messages: Message[]): void {
     if (start + messages.length !== this.start || messages.length === 0) return;
     this.start = start;
-    const entries = this.read(messages, start);
+    const entries = this.read(messages, start, new Map()); // ids of calls come again in other answers
     this.entries.unshift(...entries);
     this.tell({ kind: "prepend", entries });
   }
 
   /** Entries of messages; results of tools go to their calls. */
-  private read(messages: Message[], start: number): Entry[] {
+  private read(messages: Message[], start: number, calls: Map<string, Call>): Entry[] {
     const entries: Entry[] = [];
     for (const [offset, message] of messages.entries()) {
       const index = start + offset;
       if (message.role === "toolResult") {
-        const call = this.call(message.tool_call_id, message.tool_name);
-        this.endCall(call.id, message.is_error, message.duration ?? null, message.content ?? []);
+        const call = calls.get(message.tool_call_id) ?? begin(calls, message.tool_call_id, message.tool_name);
+        settle(call, message.is_error, message.duration ?? null, message.content ?? []);
       } else if (message.role === "assistant") {
         const entry = newEntry("assistant", null, index);
-        this.fill(entry, message, index);
+        this.fill(entry, message, index, calls);
         entries.push(entry);
       } else if (message.role === "user") {
         const entry = newEntry("user", null, index);
@@ -352,57 +353,29 @@ export class Store {
     return entries;
   }
 
-  private fill(entry: Entry, message: AssistantMessage, index: number): void {
+  private fill(entry: Entry, message: AssistantMessage, index: number, calls: Map<string, Call>): void {
+    const streamed = entry.blocks.map((block) => block.call);
     entry.live = false;
     entry.index = index;
     entry.message = message;
-    entry.blocks = message.content.map((block) => this.block(block));
+    entry.blocks = message.content.map((block) => {
+      if (block.type !== "function") return contentBlock(block);
+      const call = streamed.find((each) => each?.id === block.id) ?? begin(calls, block.id, block.name);
+      call.name = block.name;
+      call.args ??= block.arguments;
+      if (block.raw_arguments !== null) call.argsText = block.raw_arguments;
+      return { ...newBlock("tool_call", ""), call };
+    });
     const failed = message.stop_reason === "error" && message.error_message;
     entry.error = failed ? splitError(message.error_message ?? "") : null;
   }
 
-  private block(content: AssistantBlock): Block {
-    if (content.type === "function") {
-      const call = this.call(content.id, content.name);
-      call.name = content.name;
-      call.args ??= content.arguments;
-      if (content.raw_arguments !== null) call.argsText = content.raw_arguments;
-      const block = newBlock("tool_call", "");
-      block.callId = content.id;
-      return block;
-    }
-    return contentBlock(content);
-  }
-
   private call(id: string, name: string): Call {
-    let call = this.calls.get(id);
-    if (!call) {
-      call = {
-        id,
-        name,
-        status: "writing",
-        argsText: "",
-        args: null,
-        content: null,
-        progress: null,
-        duration: null,
-        startedAt: Date.now(),
-        approval: null,
-        decision: null,
-      };
-      this.calls.set(id, call);
-    }
-    return call;
+    return this.calls.get(id) ?? begin(this.calls, id, name);
   }
 
   private endCall(id: string, isError: boolean, duration: number | null, content: Content[]): Call {
-    const call = this.call(id, "");
-    call.status = isError ? "failed" : "done";
-    call.duration = duration ?? call.duration;
-    call.content = content;
-    call.progress = null;
-    call.approval = null;
-    return call;
+    return settle(this.call(id, ""), isError, duration, content);
   }
 
   private askApproval(request: ApprovalRequest): Call {
@@ -423,12 +396,40 @@ export class Store {
   }
 }
 
+/** A call that begins; from now on its id means this one. */
+function begin(calls: Map<string, Call>, id: string, name: string): Call {
+  const call: Call = {
+    id,
+    name,
+    status: "writing",
+    argsText: "",
+    args: null,
+    content: null,
+    progress: null,
+    duration: null,
+    startedAt: Date.now(),
+    approval: null,
+    decision: null,
+  };
+  calls.set(id, call);
+  return call;
+}
+
+function settle(call: Call, isError: boolean, duration: number | null, content: Content[]): Call {
+  call.status = isError ? "failed" : "done";
+  call.duration = duration ?? call.duration;
+  call.content = content;
+  call.progress = null;
+  call.approval = null;
+  return call;
+}
+
 function newEntry(role: Entry["role"], id: string | null, index: number): Entry {
   return { role, id, index, live: false, blocks: [], message: null, error: null, note: "", seconds: null };
 }
 
 function newBlock(kind: Block["kind"], text: string): Block {
-  return { kind, text, length: codePoints(text), callId: null, seconds: null, startedAt: Date.now() };
+  return { kind, text, length: codePoints(text), call: null, seconds: null, startedAt: Date.now() };
 }
 
 function contentBlock(content: Exclude<AssistantBlock, { type: "function" }>): Block {

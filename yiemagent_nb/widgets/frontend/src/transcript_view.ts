@@ -3,7 +3,7 @@
 import type { CallActions } from "./call_view";
 import { h, icon } from "./dom";
 import { entryView, type EntryView } from "./entry_view";
-import type { Change, Entry, Store } from "./store";
+import type { Call, Change, Entry, Store } from "./store";
 
 /** Milliseconds that building older entries may take: of the first frame, and of an idle moment. */
 const FIRST_BUDGET = 8;
@@ -22,9 +22,9 @@ export class TranscriptView {
   private readonly older = h("div", { class: "yna-older", hidden: true }, "Loading earlier messages…");
   private readonly jump: HTMLButtonElement;
   private readonly views = new Map<Entry, EntryView>();
-  private readonly callOwners = new Map<string, EntryView>();
+  private readonly callOwners = new Map<Call, EntryView>();
   private readonly dirty = new Set<Entry>();
-  private readonly dirtyCalls = new Set<string>();
+  private readonly dirtyCalls = new Set<Call>();
   /** Entries that wait to be built, the newest last. */
   private queue: Entry[] = [];
   private firstBuilt: HTMLElement | null = null;
@@ -79,7 +79,7 @@ export class TranscriptView {
         this.dirty.add(change.entry);
         return this.schedule();
       case "call":
-        this.dirtyCalls.add(change.call.id);
+        this.dirtyCalls.add(change.call);
         return this.schedule();
       default:
         return;
@@ -120,7 +120,7 @@ export class TranscriptView {
       } else if (!view.update()) this.dirty.add(entry);
       else this.own(entry, view);
     }
-    for (const id of this.dirtyCalls) this.callOwners.get(id)?.updateCall(id);
+    for (const call of this.dirtyCalls) this.callOwners.get(call)?.updateCall(call);
     this.dirtyCalls.clear();
     if (this.firstBuilt === null) this.build(FIRST_BUDGET);
     this.keepEnd();
@@ -156,7 +156,7 @@ export class TranscriptView {
   }
 
   private own(entry: Entry, view: EntryView): void {
-    for (const block of entry.blocks) if (block?.callId) this.callOwners.set(block.callId, view);
+    for (const block of entry.blocks) if (block?.call) this.callOwners.set(block.call, view);
   }
 
   private build(milliseconds: number): void {
