@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from yiemagent_nb.core.assemble import Assembler
@@ -18,6 +19,7 @@ from yiemagent_nb.core.errors import (
     ServerError,
     StreamInterruptedError,
 )
+from yiemagent_nb.core.extract import extract
 from yiemagent_nb.core.messages import (
     AssistantMessage,
     AssistantToolCallMessage,
@@ -444,3 +446,62 @@ def test_a_whole_message_may_come_in_one_piece() -> None:
     message, deltas = assemble(whole)
     assert message is whole
     assert deltas == [Delta("text", "done", 0, 0)]
+
+
+KEYS = [
+    *(
+        "choices",
+        "delta",
+        "message",
+        "content",
+        "text",
+        "reasoning",
+        "reasoning_details",
+        "tool_calls",
+        "function_call",
+    ),
+    *("function", "index", "id", "name", "arguments", "type", "finish_reason", "usage", "error", "refusal", "model"),
+    *("output", "item", "output_index", "response", "summary", "call_id", "status", "stop_reason", "image_url", "data"),
+]
+TYPES = [
+    *("text", "function", "tool_call", "reasoning", "image", "message", "function_call", "refusal", "error"),
+    *("response.output_text.delta", "response.output_item.added", "response.completed", "response.failed"),
+]
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(TYPES) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=12,
+)
+FIELDS: st.SearchStrategy[Any] = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4)
+
+
+def mapping(required: dict[str, st.SearchStrategy[Any]], **optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries(required, optional=optional)
+
+
+CALLS = mapping({"function": FIELDS | VALUES}, index=VALUES, id=VALUES)
+DELTAS = mapping({}, content=VALUES, reasoning=VALUES, tool_calls=st.lists(CALLS | VALUES, max_size=2))
+CHOICES = st.lists(mapping({"delta": DELTAS | FIELDS}, index=VALUES, message=FIELDS), max_size=2)
+CHUNKS = mapping({"choices": CHOICES}, usage=VALUES, error=VALUES)
+EVENTS = mapping(
+    {"type": st.sampled_from([kind for kind in TYPES if "." in kind])},
+    delta=VALUES,
+    item=FIELDS,
+    output_index=VALUES,
+    response=FIELDS,
+    arguments=VALUES,
+)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.lists(CHUNKS | EVENTS | FIELDS | VALUES, max_size=4))
+def test_no_piece_makes_it_fail_but_with_a_typed_error(pieces: list[Any]) -> None:
+    assembler = Assembler(tool_names=TOOLS, text_tool_calls=True)
+    with contextlib.suppress(BackendError):
+        for piece in pieces:
+            assembler.feed(piece)
+        assembler.finish()
+    assert assembler.partial("aborted").stop_reason == "aborted"
+    for piece in pieces:
+        with contextlib.suppress(BackendError):
+            extract(piece, tool_names=TOOLS)

@@ -488,7 +488,7 @@ class ChannelMachine(RuleBasedStateMachine):
         return self.number if welcome else -self.number
 
     def _settle(self) -> None:
-        for _ in range(40):
+        for _ in range(20):
             self.loop.run_until_complete(asyncio.sleep(0))
         for tasks in (self.putting, self.taking):
             for task in [task for task in tasks if task.done()]:
@@ -585,7 +585,7 @@ class ChannelMachine(RuleBasedStateMachine):
         self.loop.close()
 
 
-ChannelMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
+ChannelMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 test_a_channel_behaves_as_its_model = pytest.mark.requirement("Y FR-001", "Y NFR-103", "Y SD-001")(
     ChannelMachine.TestCase
 )

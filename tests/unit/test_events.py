@@ -106,7 +106,7 @@ def test_the_strategies_know_every_kind_of_event() -> None:
 
 @pytest.mark.requirement("A SPEC-5.1")
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_every_event_comes_back_from_its_json_form(kind: type[Any], data: st.DataObject) -> None:
     event = data.draw(BY_KIND[kind])

@@ -367,7 +367,7 @@ def check_answer(wire: Mapping[str, Any]) -> None:
     assert calls
     for call in calls:
         assert call["type"] == "function"
-        assert call["id"]
+        assert 0 < len(call["id"]) <= 40
         name = call["function"]["name"]
         assert 0 < len(name) <= 64
         assert all(letter.isascii() and (letter.isalnum() or letter in "_-") for letter in name)
@@ -541,6 +541,16 @@ def test_a_name_that_a_model_made_up_goes_back_in_a_form_that_servers_take(name:
     request = RequestBuilder().build("", [message])
     assert request[0]["tool_calls"][0]["function"]["name"] == sent
     assert message.tool_calls[0].name == name
+
+
+@pytest.mark.requirement("Y SP-014", "Y SP-015", "Y FR-003")
+def test_long_ids_are_sent_shorter_and_alike_in_the_call_and_its_result() -> None:
+    ids = [f"{'x' * 60}{number}" for number in range(2)]
+    request = RequestBuilder().build("", [calling(*ids), result("7", ids[1])])
+    sent = [call["id"] for call in request[0]["tool_calls"]]
+    assert [len(each) for each in sent] == [40, 40]
+    assert [wire["tool_call_id"] for wire in request[1:]] == [sent[1], sent[0]]
+    assert sent[0] != sent[1]
 
 
 DETAILS = '{"reasoning_details":[{"type":"reasoning.text","text":"hm"}]}'

@@ -16,8 +16,9 @@ _TOOL_CHOICES = frozenset({"auto", "none", "required"})
 class ChatRequest:
     """Encodes the bodies of one backend's requests.
 
-    A message that has its JSON as ``encoded`` is not dumped again, and a list of tools only where
-    it is another than the last one; so a request costs what is new in it, and the joining of bytes.
+    Messages that have their JSON as ``encoded``, each or all of them together, are not dumped again,
+    and a list of tools only where it is another than the last one; so a request costs what is new
+    in it, and the joining of bytes.
     """
 
     def __init__(self) -> None:

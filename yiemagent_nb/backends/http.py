@@ -304,9 +304,10 @@ class Answer:
         try:
             if watch is None:
                 return await self._next()
-            watch.begin()
+            watch.turn += 1
+            watch.task = asyncio.current_task()
             chunk = await self._next()
-            watch.waiting = False
+            watch.task = None
         except StopAsyncIteration:
             return b""
         except asyncio.CancelledError:
@@ -351,49 +352,41 @@ class Answer:
 class _IdleWatch:
     """Wakes a task that waits too long for a chunk.
 
-    One timer looks from time to time when the last chunk came, instead of one timer a chunk. It
-    cancels the waiting task, as ``asyncio.timeout`` does, and ``expired`` takes that back.
+    One timer looks four times in ``seconds`` whether the reader still has its ``turn`` from before,
+    instead of one timer a chunk. It cancels the ``task`` that waits, as ``asyncio.timeout`` does,
+    and ``expired`` takes that back.
     """
 
     def __init__(self, seconds: float) -> None:
-        self.waiting = False
+        self.turn = 0
+        self.task: asyncio.Task[Any] | None = None
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
-        self._task: asyncio.Task[Any] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._seen = 0
+        self._cancelled: asyncio.Task[Any] | None = None
         self._cancelling = 0
-        self._cancelled = False
-
-    def begin(self) -> None:
-        """From now on a chunk is waited for."""
-        self.waiting = True
-        self._since = self._loop.time()
-        self._task = asyncio.current_task()
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._seconds, self._look)
+        self._timer = self._loop.call_later(seconds / 4, self._look)
 
     def expired(self) -> bool:
         """Whether the cancellation that ended the wait was the watch's own."""
-        self.waiting = False
-        if not self._cancelled or self._task is None:
-            return False
-        self._cancelled = False
-        return self._task.uncancel() <= self._cancelling
+        self.task = None
+        cancelled, self._cancelled = self._cancelled, None
+        return cancelled is not None and cancelled.uncancel() <= self._cancelling
 
     def stop(self) -> None:
         """Look no more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
 
     def _look(self) -> None:
-        left = self._since + self._seconds - self._loop.time() if self.waiting else self._seconds
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._look)
-        elif self._task is not None:
-            self._cancelled = True
-            self._cancelling = self._task.cancelling()
-            self._task.cancel()
+        now = self._loop.time()
+        if self.turn != self._seen or self.task is None:
+            self._seen, self._since = self.turn, now
+        elif now >= self._since + self._seconds:
+            self._cancelled, self._cancelling = self.task, self.task.cancelling()
+            self.task.cancel()
+            return
+        self._timer = self._loop.call_later(self._seconds / 4, self._look)
 
 
 def _shown(base_url: str) -> str:

@@ -21,7 +21,7 @@ from yiemagent_nb.core.models import THINKING_LEVELS, LlmModel, ThinkingLevel
 from yiemagent_nb.core.openai_form import parse_messages
 from yiemagent_nb.core.queues import PromptInput, QueueMode, Sendable, read_prompt
 from yiemagent_nb.core.runner import Runner
-from yiemagent_nb.core.runtime import ask_in_thread, ask_nested, running_loop
+from yiemagent_nb.core.runtime import ask_in_thread, ask_nested, can_be_nested, running_loop
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.state import AgentState
 from yiemagent_nb.core.tools import ExecutionMode, Tool, as_tools
@@ -230,17 +230,21 @@ class Agent:
 
         In a script the agent moves to an event loop in a thread of its own. Inside a running loop
         the run is nested in it, so that widgets go on; ``asyncio.timeout`` around it does not stop
-        it, and clicks do not arrive meanwhile. Ctrl-C aborts the run and leaves the agent usable.
+        it, and clicks do not arrive meanwhile. A loop that cannot be nested (uvloop) is blocked
+        meanwhile, and the agent needs ``runtime="thread"``. Ctrl-C aborts the run and leaves the
+        agent usable.
 
         Raises:
             InvalidParametersError: A hook waits for a click, which cannot arrive in a nested run.
             KeyboardInterrupt: Ctrl-C was pressed.
         """
         loop = running_loop()
+        binding = self._runner.binding
         if loop is not None:
             _refuse_clicks(self._config.before_tool_call)
-            return ask_nested(loop, lambda: self.prompt(input), self.abort)
-        return ask_in_thread(self._runner.binding.for_synchronous_code(), lambda: self.prompt(input), self.abort)
+            if can_be_nested(loop) or not binding.has_thread:
+                return ask_nested(loop, lambda: self.prompt(input), self.abort)
+        return ask_in_thread(binding.for_synchronous_code(), lambda: self.prompt(input), self.abort)
 
     async def stream(self, input: PromptInput) -> AsyncGenerator[Event, None]:  # noqa: A002
         """Say something and yield the events of the run. Leaving the iteration early aborts it.

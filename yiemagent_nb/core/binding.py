@@ -18,8 +18,8 @@ Value = TypeVar("Value")
 class LoopBinding:
     """Keeps an agent on one event loop, and lets any thread and any loop reach it there.
 
-    The loop is the one that runs when the agent is built, or else the first that awaits it. When
-    that loop has been closed, or runs no more, the next one that awaits the agent takes its place.
+    The loop is the one that runs when the agent is built, or else the first that uses it. When
+    that loop has been closed, or runs no more, the next one that uses the agent takes its place.
 
     Args:
         on_leave: Called before another loop takes the place of one that ended.
@@ -53,7 +53,12 @@ class LoopBinding:
         return waiting.result()
 
     def call(self, callback: Callable[[], object]) -> bool:
-        """Call ``callback`` soon on the agent's loop, from any thread; returns whether it has one."""
+        """Call ``callback`` soon on the agent's loop, from any thread; returns whether it has one.
+
+        The running loop of this thread becomes the agent's where that has none, or one that ended.
+        """
+        if running_loop() is not None:
+            self._bind()
         if self._loop is None:
             return False
         try:
@@ -66,6 +71,11 @@ class LoopBinding:
     def is_here(self) -> bool:
         """Whether this thread runs the agent's loop, or no loop has the agent yet."""
         return self._loop is None or self._loop is running_loop()
+
+    @property
+    def has_thread(self) -> bool:
+        """Whether the agent works on a loop in a thread of its own."""
+        return self._thread is not None
 
     def for_synchronous_code(self) -> asyncio.AbstractEventLoop:
         """A loop that runs in another thread: the agent's own, else one in a new thread."""

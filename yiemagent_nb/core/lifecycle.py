@@ -138,6 +138,8 @@ async def _prepare(call: ToolCall, scope: CallScope) -> PreparedToolCall | Immed
     arguments = validate_tool_arguments(tool, call)
     scope.step("call.validated", call)
     for hook in scope.before_hooks:
+        if scope.signal.aborted:
+            break
         scope.step("call.before_hook", call, hook=hook_name(hook))
         offered = BeforeToolCallContext(call, tool, json_copy(arguments), scope.message, scope.context, scope.approvals)
         answer = await _call_hook(hook, scope.signal, offered, scope.signal)
@@ -171,7 +173,8 @@ async def _call_hook(hook: Callable[..., Any], signal: AbortSignal, *arguments: 
     try:
         answer = _ask_hook(hook, *arguments)
         if inspect.isawaitable(answer):
-            answer = await run_abortable(_await(answer), signal)
+            work = answer if inspect.iscoroutine(answer) else _await(answer)
+            answer = await run_abortable(work, signal)
     except Interrupted:
         raise
     except Outcome as outcome:

@@ -112,7 +112,9 @@ def read_content_blocks(blocks: GrowingContent, content: Sequence[object], out: 
 
 
 def _read_content_block(blocks: GrowingContent, block: Mapping[str, Any], out: list[Delta], *, whole: bool) -> None:
-    kind = block.get("type", "text" if "text" in block else None)
+    kind: object = block.get("type", "text" if "text" in block else None)
+    if not isinstance(kind, str):
+        raise unknown_form(block)
     if kind in _TEXT_TYPES:
         blocks.text(text_of(block.get("text")), out)
     elif kind in _REASONING_TYPES:
@@ -124,22 +126,25 @@ def _read_content_block(blocks: GrowingContent, block: Mapping[str, Any], out: l
         _read_calls(blocks, block, out, whole=True)
     elif kind == "refusal":
         blocks.refusal(text_of(block.get("refusal")), out)
-    elif kind in _IMAGE_TYPES:
-        if (image := _read_image(block)) is not None:
-            blocks.image(image, out)
-    elif kind is None:
-        raise unknown_form(block)
+    elif kind in _IMAGE_TYPES and (image := _read_image(block)) is not None:
+        blocks.image(image, out)
 
 
 def _read_image(block: Mapping[str, Any]) -> ImageContent | None:
     """An image block of ours, or one with a data URL; None for an address, which is never fetched."""
-    if block.get("type") == "image" and "data" in block:
-        mime_type = block.get("mime_type") or block.get("mimeType") or "image/png"
-        return ImageContent(data=block["data"], mime_type=mime_type)
-    image: object = block.get("image_url")
-    url = cast("Mapping[str, Any]", image).get("url") if isinstance(image, Mapping) else image
-    head, comma, data = url.partition(";base64,") if isinstance(url, str) else ("", "", "")
-    return ImageContent(data=data, mime_type=head[5:]) if comma and head.startswith("data:") else None
+    if "data" in block:
+        data, mime_type = block["data"], block.get("mime_type") or block.get("mimeType") or "image/png"
+    else:
+        image: object = block.get("image_url")
+        url = cast("Mapping[str, Any]", image).get("url") if isinstance(image, Mapping) else image
+        head, _, data = url.partition(";base64,") if isinstance(url, str) else ("", "", "")
+        if not data or not head.startswith("data:"):
+            return None
+        mime_type = head[5:]
+    try:
+        return ImageContent(data=data, mime_type=mime_type)
+    except ValueError as error:
+        raise MalformedResponseError(f"An image in the answer is none: {quote(str(error))}") from error
 
 
 def unknown_form(value: object) -> MalformedResponseError:

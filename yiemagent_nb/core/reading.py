@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
-from yiemagent_nb.core.json_values import clean_text, read_json
+from yiemagent_nb.core.json_values import clean_text, json_form, read_json
 from yiemagent_nb.core.messages import StopReason
 from yiemagent_nb.core.models import Usage
 
@@ -78,8 +78,11 @@ def as_mapping(value: object) -> Mapping[str, Any] | None:
 
 
 def dump_json(value: object) -> str:
-    """Compact JSON text; what JSON cannot hold becomes its ``repr``."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+    """Compact JSON text; what JSON cannot hold becomes its ``json_form``."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+    except (TypeError, ValueError, RecursionError):  # keys that are no strings, or no end
+        return json.dumps(json_form(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def has_surrogates(text: str) -> bool:

@@ -5,6 +5,7 @@ Source of the form: OpenAI's API reference, "Create chat completion".
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +37,7 @@ MISSING_RESULT = "No result: the call was interrupted before it finished."
 IMAGES_FOLLOW = "The images of this result follow."
 
 _NAME_LENGTH = 64
+_ID_LENGTH = 40
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -219,7 +221,7 @@ class _Request:
 
     def _ending(self) -> list[WireMessage]:
         ending = [
-            WireMessage({"role": "tool", "tool_call_id": call_id, "content": MISSING_RESULT})
+            WireMessage({"role": "tool", "tool_call_id": _sendable_id(call_id), "content": MISSING_RESULT})
             for call_id in self._open_calls
         ]
         if self._images:
@@ -236,7 +238,7 @@ def _wire_fields(message: Message, provider: str) -> Mapping[str, Any] | None:
         text = message.text
         if not text:
             text = IMAGES_FOLLOW if message.content else "(no output)"
-        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": text}
+        return {"role": "tool", "tool_call_id": _sendable_id(message.tool_call_id), "content": text}
     if isinstance(message, AssistantMessage):
         return _wire_answer(message, provider)
     return None
@@ -257,14 +259,23 @@ def _wire_answer(message: AssistantMessage, provider: str) -> Mapping[str, Any] 
     if message.provider == provider:
         fields |= _wire_reasoning(message)
     if calls:
-        fields["tool_calls"] = [call_to_openai(_with_sendable_name(call)) for call in calls]
+        fields["tool_calls"] = [call_to_openai(_sendable(call)) for call in calls]
     return fields
 
 
-def _with_sendable_name(call: ToolCall) -> ToolCall:
-    """The call under a name that servers take; only one that a model made up needs another."""
+def _sendable(call: ToolCall) -> ToolCall:
+    """The call under a name and an id that servers take; few need others than they have."""
     name = _NOT_IN_NAMES.sub("_", call.name)[:_NAME_LENGTH] or "unknown"
-    return call if name == call.name else call.model_copy(update={"name": name})
+    call_id = _sendable_id(call.id)
+    changed = name != call.name or call_id != call.id
+    return call.model_copy(update={"name": name, "id": call_id}) if changed else call
+
+
+def _sendable_id(call_id: str) -> str:
+    """The id of a call as it is sent, the same in the call and in its result: OpenAI refuses long ones."""
+    if len(call_id) <= _ID_LENGTH:
+        return call_id
+    return f"{call_id[: _ID_LENGTH - 9]}_{hashlib.sha256(call_id.encode()).hexdigest()[:8]}"
 
 
 def _wire_reasoning(message: AssistantMessage) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from yiemagent_nb.core.blocks import Delta
 from yiemagent_nb.core.content import GrowingContent
-from yiemagent_nb.core.reading import dump_json, read_call, text_of
+from yiemagent_nb.core.reading import as_mapping, dump_json, read_call, text_of
 
 __all__ = ["ResponsesReader"]
 
@@ -37,10 +37,10 @@ class ResponsesReader:
     def whole(self, response: Mapping[str, Any], out: list[Delta]) -> None:
         """Read a whole response."""
         self.response = response
-        items = cast("Sequence[object]", response.get("output") or ())
-        for item in items:
-            if isinstance(item, Mapping):
-                self._item(cast("Mapping[str, Any]", item), out)
+        items: object = response.get("output")
+        for each in cast("list[object]", items) if isinstance(items, list) else ():
+            if (item := as_mapping(each)) is not None:
+                self._item(item, out)
         self._blocks.settle(out)
         status = response.get("status")
         self.stop = status if isinstance(status, str) and status != "in_progress" else "completed"
@@ -51,10 +51,11 @@ class ResponsesReader:
 
     def event(self, kind: str, event: Mapping[str, Any], out: list[Delta]) -> None:
         """Read an event of a stream; an error event never comes here."""
-        place = ("output", event.get("output_index", event.get("item_id")))
+        index = event.get("output_index", event.get("item_id"))
+        place = ("output", index if isinstance(index, int | str) else None)
         piece = event.get("delta")
         text = piece if isinstance(piece, str) else ""
-        item = event.get("item")
+        item = as_mapping(event.get("item"))
         if kind == "response.output_text.delta":
             self._blocks.text(text, out)
         elif kind == "response.refusal.delta":
@@ -65,10 +66,10 @@ class ResponsesReader:
             self._reasoning_piece(place, "\n\n", out)
         elif kind.startswith("response.function_call_arguments."):
             self._arguments(place, event, text, out)
-        elif kind.startswith("response.output_item.") and isinstance(item, Mapping):
-            self._streamed_item(place, cast("Mapping[str, Any]", item), out, done=kind.endswith("done"))
+        elif kind.startswith("response.output_item.") and item is not None:
+            self._streamed_item(place, item, out, done=kind.endswith("done"))
         elif kind in _ENDS:
-            response = cast("Mapping[str, Any]", event.get("response") or {})
+            response = as_mapping(event.get("response")) or {}
             # Most servers repeat in the end what they streamed; some send nothing else.
             self.whole({**response, "output": response.get("output") if self._blocks.empty else []}, out)
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Coroutine, Generator
 from types import FrameType
 from typing import Any, TypeVar
 
+from yiemagent_nb.core.concurrency import ABORT_GRACE
 from yiemagent_nb.core.errors import AgentClosedError, InvalidParametersError
 
-__all__ = ["LoopThread", "ask_in_thread", "ask_nested", "running_loop"]
+__all__ = ["LoopThread", "ask_in_thread", "ask_nested", "can_be_nested", "running_loop"]
 
 Value = TypeVar("Value")
 
@@ -42,6 +43,10 @@ class LoopThread:
         try:
             self.loop.run_forever()
         finally:
+            if tasks := asyncio.all_tasks(self.loop):
+                for task in tasks:
+                    task.cancel()
+                self.loop.run_until_complete(asyncio.wait(tasks, timeout=ABORT_GRACE))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
 
@@ -60,15 +65,13 @@ def ask_in_thread(
 
     Raises:
         AgentClosedError: The other loop was closed meanwhile.
+        KeyboardInterrupt: Ctrl-C was pressed; the coroutine has ended.
     """
-    future = asyncio.run_coroutine_threadsafe(start(), loop)
-    try:
-        return _wait(future, loop)
-    except KeyboardInterrupt:
-        abort()
-        with contextlib.suppress(Exception, concurrent.futures.CancelledError):
-            _wait(future, loop)
-        raise
+    with _interrupts(abort) as interrupted:
+        value = _wait(asyncio.run_coroutine_threadsafe(start(), loop), loop)
+    if interrupted():
+        raise KeyboardInterrupt
+    return value
 
 
 def _wait(future: concurrent.futures.Future[Value], loop: asyncio.AbstractEventLoop) -> Value:
@@ -79,6 +82,11 @@ def _wait(future: concurrent.futures.Future[Value], loop: asyncio.AbstractEventL
             return future.result(CHECK_INTERVAL)
         if loop.is_closed():
             raise AgentClosedError("The agent's event loop was closed while it worked.", "Prompt it again.")
+
+
+def can_be_nested(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a run can be nested in the loop: uvloop's cannot."""
+    return isinstance(loop, asyncio.BaseEventLoop)
 
 
 def ask_nested(
@@ -99,7 +107,7 @@ def ask_nested(
             f"ask() cannot run inside a {type(loop).__module__} event loop.",
             'Use `await agent.prompt(...)`, or build the agent with runtime="thread".',
         ) from error
-    with _interrupts(loop, abort) as interrupted:
+    with _interrupts(lambda: loop.call_soon_threadsafe(abort)) as interrupted:  # a signal alone does not wake the loop
         value = loop.run_until_complete(start())
     if interrupted():
         raise KeyboardInterrupt
@@ -107,7 +115,7 @@ def ask_nested(
 
 
 @contextlib.contextmanager
-def _interrupts(loop: asyncio.AbstractEventLoop, abort: Callable[[], None]) -> Generator[Callable[[], bool]]:
+def _interrupts(abort: Callable[[], object]) -> Generator[Callable[[], bool]]:
     """Turn the first Ctrl-C into ``abort``; a second one raises at once."""
     pressed = 0
     if threading.current_thread() is not threading.main_thread():
@@ -119,7 +127,7 @@ def _interrupts(loop: asyncio.AbstractEventLoop, abort: Callable[[], None]) -> G
         pressed += 1
         if pressed > 1:
             raise KeyboardInterrupt
-        loop.call_soon_threadsafe(abort)  # wakes the loop, which a signal alone does not
+        abort()
 
     before = signal.signal(signal.SIGINT, on_interrupt)
     try:

@@ -82,8 +82,9 @@ def error_body(value: Mapping[str, Any]) -> object:
     if value.get("object") == "error" or value.get("type") == "error":
         return value
     if value.get("type") == "response.failed":
-        response = cast("Mapping[str, Any]", value.get("response") or {})
-        return response.get("error") or "the response failed"
+        response: object = value.get("response")
+        error = cast("Mapping[str, Any]", response).get("error") if isinstance(response, Mapping) else None
+        return error or "the response failed"
     return None
 
 

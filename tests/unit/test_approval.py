@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import Any, cast, get_args
+
+import pytest
+
+from yiemagent_nb.core.approval import Approval, Approvals, Decision, approve
+from yiemagent_nb.core.errors import InvalidParametersError
+from yiemagent_nb.core.events import ApprovalChoice, ApprovalRequested, ApprovalResolved, Event
+from yiemagent_nb.core.hooks import AgentContext
+from yiemagent_nb.core.lifecycle import CallScope, ImmediateOutcome, PreparedToolCall, prepare_tool_call
+from yiemagent_nb.core.messages import AssistantToolCallMessage, ToolCall
+from yiemagent_nb.core.signal import AbortSignal
+from yiemagent_nb.core.tools import Tool, ToolAnnotations, tool
+
+CHOICES: tuple[ApprovalChoice, ...] = get_args(ApprovalChoice)
+
+
+@tool
+def delete(path: str) -> str:
+    """Delete a file."""
+    return path
+
+
+@tool(annotations=ToolAnnotations(read_only=True))
+def look(path: str) -> str:
+    """Look at a file."""
+    return path
+
+
+class Desk:
+    """Where calls come to be approved."""
+
+    def __init__(self, hook: Approval) -> None:
+        self.hook = hook
+        self.events: list[Event] = []
+        self.approvals = Approvals(self._emit)
+        self.signal = AbortSignal()
+        self.asked = asyncio.Event()
+
+    def _emit(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, ApprovalRequested):
+            self.asked.set()
+
+    async def prepare(self, called: Tool = delete, path: str = "/tmp/x") -> PreparedToolCall | ImmediateOutcome:  # noqa: S108
+        call = ToolCall(id="c1", name=called.name, arguments={"path": path})
+        scope = CallScope(
+            message=AssistantToolCallMessage(tool_calls=[call]),
+            context=AgentContext(tools={called.name: called}),
+            signal=self.signal,
+            emit=self._emit,
+            approvals=self.approvals,
+            before_hooks=(self.hook,),
+        )
+        return await prepare_tool_call(call, scope)
+
+    async def request(self, called: Tool = delete) -> tuple[asyncio.Task[Any], ApprovalRequested]:
+        """A call that waits for an answer, and its request."""
+        self.asked.clear()
+        task = asyncio.create_task(self.prepare(called))
+        async with asyncio.timeout(5):
+            await self.asked.wait()
+        return task, self.approvals.pending[-1]
+
+    @property
+    def requests(self) -> list[ApprovalRequested]:
+        return [event for event in self.events if isinstance(event, ApprovalRequested)]
+
+    @property
+    def resolved(self) -> list[ApprovalResolved]:
+        return [event for event in self.events if isinstance(event, ApprovalResolved)]
+
+
+def answering(answer: Any) -> Callable[[ApprovalRequested], Any]:
+    return lambda _request: answer
+
+
+def text(outcome: PreparedToolCall | ImmediateOutcome) -> str:
+    assert isinstance(outcome, ImmediateOutcome)
+    assert outcome.result.is_error
+    return outcome.result.text
+
+
+# --- Whom to ask for ---------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("Y US-004", "Y FR-005")
+async def test_by_default_all_but_read_only_tools_are_asked_for() -> None:
+    desk = Desk(approve(ask=answering("allow_once")))
+    assert isinstance(await desk.prepare(look), PreparedToolCall)
+    assert desk.requests == []
+    assert isinstance(await desk.prepare(delete), PreparedToolCall)
+    assert [request.tool_name for request in desk.requests] == ["delete"]
+
+
+@pytest.mark.requirement("Y US-004")
+@pytest.mark.parametrize("policy", ["delete", ["delete"], {"delete", "other"}, {"delete": 1}], ids=repr)
+async def test_names_say_which_tools_are_asked_for(policy: Any) -> None:
+    desk = Desk(approve(policy, ask=answering("allow_once")))
+    await desk.prepare(delete)
+    await desk.prepare(look)
+    assert [request.tool_name for request in desk.requests] == ["delete"]
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_a_function_says_what_is_asked_for_allowed_and_denied() -> None:
+    def policy(called: Tool, arguments: dict[str, Any]) -> Any:
+        assert called is delete
+        return {"a": "allow", "b": "deny", "c": "ask"}[arguments["path"]]
+
+    desk = Desk(approve(policy, ask=answering("allow_once")))
+    assert isinstance(await desk.prepare(path="a"), PreparedToolCall)
+    assert text(await desk.prepare(path="b")) == "The policy does not allow this call."
+    assert desk.requests == []
+    assert isinstance(await desk.prepare(path="c"), PreparedToolCall)
+    assert [request.args for request in desk.requests] == [{"path": "c"}]
+
+
+@pytest.mark.requirement("Y US-004", "Y NFR-202")
+@pytest.mark.parametrize("answer", [None, True, "yes", ["ask"]], ids=repr)
+async def test_a_policy_that_answers_something_else_lets_nothing_run(answer: Any) -> None:
+    desk = Desk(approve(lambda _tool, _arguments: answer, ask=answering("allow_once")))
+    assert "The approval policy returned" in text(await desk.prepare())
+    assert "expected 'ask', 'allow' or 'deny'" in text(await desk.prepare())
+
+
+@pytest.mark.requirement("Y US-004", "Y NFR-202")
+async def test_a_policy_that_raises_lets_nothing_run() -> None:
+    desk = Desk(approve(lambda _tool, arguments: arguments["nothing"], ask=answering("allow_once")))
+    assert "The hook approve raised KeyError" in text(await desk.prepare())
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_a_request_says_what_is_to_be_approved() -> None:
+    desk = Desk(approve())
+    task, request = await desk.request(dataclasses.replace(delete, source="files"))
+    assert request == ApprovalRequested(
+        request_id=request.request_id,
+        tool_call_id="c1",
+        tool_name="delete",
+        args={"path": "/tmp/x"},  # noqa: S108
+        source="files",
+        description="Delete a file.",
+    )
+    desk.approvals.resolve(request.request_id, "deny")
+    await task
+
+
+def test_the_hook_shows_its_policy_and_whether_it_needs_a_person() -> None:
+    assert repr(approve()) == "approve()"
+    assert repr(approve(["delete"])) == "approve(['delete'])"
+    assert approve().needs_person
+    assert not approve(ask=answering("deny")).needs_person
+
+
+# --- Answers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_allow_once_lets_one_call_run_and_asks_again() -> None:
+    desk = Desk(approve())
+    for _ in range(2):
+        task, request = await desk.request()
+        desk.approvals.resolve(request.request_id, "allow_once")
+        assert isinstance(await task, PreparedToolCall)
+    assert len(desk.requests) == 2
+    assert desk.approvals.pending == ()
+    assert [event.choice for event in desk.resolved] == ["allow_once", "allow_once"]
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_allow_for_the_session_asks_no_more_until_it_is_cleared() -> None:
+    desk = Desk(approve())
+    task, request = await desk.request()
+    desk.approvals.resolve(request.request_id, "allow_session")
+    await task
+    assert isinstance(await desk.prepare(), PreparedToolCall)
+    assert len(desk.requests) == 1
+    desk.approvals.clear()
+    task, request = await desk.request()
+    desk.approvals.resolve(request.request_id, "deny")
+    await task
+
+
+@pytest.mark.requirement("Y US-004", "Y risk table")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": "Delete a file and tell everyone."},
+        {"input_schema": {"type": "object", "properties": {"path": {}, "force": {}}}, "validator": None},
+        {"annotations": ToolAnnotations(destructive=True)},
+        {"source": "another server"},
+        {"original_name": "remove"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+async def test_a_tool_whose_definition_changed_must_be_approved_again(change: dict[str, Any]) -> None:
+    desk = Desk(approve(ask=answering("allow_session")))
+    await desk.prepare(delete)
+    await desk.prepare(dataclasses.replace(delete))
+    assert len(desk.requests) == 1, "an equal definition is the same"
+    await desk.prepare(dataclasses.replace(delete, **change))
+    assert len(desk.requests) == 2
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_edited_arguments_are_what_the_tool_runs_with() -> None:
+    desk = Desk(approve())
+    task, request = await desk.request()
+    desk.approvals.resolve(request.request_id, "allow_edited", arguments={"path": "safe"})
+    assert (await task).arguments == {"path": "safe"}
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_edited_arguments_are_validated() -> None:
+    desk = Desk(approve())
+    task, request = await desk.request()
+    desk.approvals.resolve(request.request_id, "allow_edited", arguments={"paths": "safe"})
+    assert "Missing required arguments: path" in text(await task)
+
+
+@pytest.mark.requirement("Y US-004")
+@pytest.mark.parametrize(("reason", "told"), [("too risky", "denied this call: too risky"), ("", "denied this call.")])
+async def test_a_denied_call_does_not_run_and_the_model_is_told_why(reason: str, told: str) -> None:
+    desk = Desk(approve())
+    task, request = await desk.request()
+    desk.approvals.resolve(request.request_id, "deny", reason)
+    assert text(await task) == f"The person {told}"
+    assert desk.resolved == [ApprovalResolved(request.request_id, "c1", "deny", reason)]
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_an_answer_may_come_from_another_thread() -> None:
+    desk = Desk(approve())
+    task, request = await desk.request()
+    thread = threading.Thread(target=desk.approvals.resolve, args=(request.request_id, "allow_once"))
+    thread.start()
+    async with asyncio.timeout(5):
+        assert isinstance(await task, PreparedToolCall)
+    thread.join()
+
+
+@pytest.mark.requirement("Y US-004", "A SPEC-7.1")
+async def test_an_answer_that_is_none_is_refused_and_the_request_goes_on_waiting() -> None:
+    desk = Desk(approve())
+    task, request = await desk.request()
+    with pytest.raises(InvalidParametersError, match="'yes' is no approval choice; expected one of allow_once"):
+        desk.approvals.resolve(request.request_id, cast("Any", "yes"))
+    with pytest.raises(InvalidParametersError, match="allow_edited needs the edited arguments"):
+        desk.approvals.resolve(request.request_id, "allow_edited")
+    assert desk.approvals.pending == (request,)
+    desk.approvals.resolve(request.request_id, "allow_once")
+    await task
+
+
+@pytest.mark.requirement("Y US-004", "A SPEC-7.1")
+async def test_a_request_is_answered_once() -> None:
+    desk = Desk(approve())
+    task, request = await desk.request()
+    desk.approvals.resolve(request.request_id, "deny")
+    with pytest.raises(InvalidParametersError, match=r"waits for approval\. It was answered"):
+        desk.approvals.resolve(request.request_id, "allow_once")
+    assert isinstance(await task, ImmediateOutcome)
+    with pytest.raises(InvalidParametersError, match="No request 'nothing' waits"):
+        desk.approvals.resolve("nothing", "deny")
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_two_calls_that_wait_are_answered_each_on_its_own() -> None:
+    desk = Desk(approve())
+    first, second = await desk.request(), await desk.request()
+    assert desk.approvals.pending == (first[1], second[1])
+    desk.approvals.resolve(second[1].request_id, "allow_once")
+    assert isinstance(await second[0], PreparedToolCall)
+    desk.approvals.resolve(first[1].request_id, "deny")
+    assert isinstance(await first[0], ImmediateOutcome)
+
+
+# --- Aborting ----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("Y SP-022", "Y SD-008", "Y US-004")
+@pytest.mark.parametrize("from_thread", [False, True])
+async def test_an_abort_ends_the_wait_and_the_request_is_told_as_denied(*, from_thread: bool) -> None:
+    desk = Desk(approve())
+    task, request = await desk.request()
+    if from_thread:
+        threading.Thread(target=desk.signal.abort).start()
+    else:
+        desk.signal.abort()
+    async with asyncio.timeout(5):
+        assert "[EXECUTION_ABORTED]" in text(await task)
+    assert desk.resolved == [ApprovalResolved(request.request_id, "c1", "deny", "the run was aborted")]
+    assert desk.approvals.pending == ()
+
+
+@pytest.mark.requirement("Y SP-022", "Y US-004")
+async def test_an_abort_ends_a_wait_for_an_answer_in_code() -> None:
+    async def ask(_request: ApprovalRequested) -> ApprovalChoice:
+        asyncio.get_running_loop().call_soon(desk.signal.abort)
+        await asyncio.Event().wait()
+        return "allow_once"
+
+    desk = Desk(approve(ask=ask))
+    async with asyncio.timeout(5):
+        assert "[EXECUTION_ABORTED]" in text(await desk.prepare())
+    assert [event.reason for event in desk.resolved] == ["the run was aborted"]
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_an_answer_after_the_loop_was_closed_does_no_harm() -> None:
+    def wait_and_close() -> tuple[Approvals, ApprovalRequested]:
+        async def begin() -> tuple[Approvals, ApprovalRequested]:
+            desk = Desk(approve())
+            task, request = await desk.request()
+            approvals, waiting = desk.approvals, desk.approvals._waiting.copy()  # pyright: ignore[reportPrivateUsage]
+            task.cancel()
+            await asyncio.wait({task})
+            approvals._waiting.update(waiting)  # pyright: ignore[reportPrivateUsage]
+            return approvals, request
+
+        return asyncio.run(begin())
+
+    approvals, request = await asyncio.to_thread(wait_and_close)
+    approvals.resolve(request.request_id, "allow_once")
+
+
+# --- Answers in code ---------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("Y US-004")
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("choice", CHOICES)
+async def test_a_function_may_answer_every_choice(choice: ApprovalChoice, *, is_async: bool) -> None:
+    edited = {"path": "safe"} if choice == "allow_edited" else None
+    decision = Decision(choice, "because", edited)
+
+    async def later(_request: ApprovalRequested) -> Decision:
+        await asyncio.sleep(0)
+        return decision
+
+    desk = Desk(approve(ask=later if is_async else answering(decision)))
+    outcome = await desk.prepare()
+    if choice == "deny":
+        assert text(outcome) == "The person denied this call: because"
+    else:
+        assert isinstance(outcome, PreparedToolCall)
+        assert outcome.arguments == (edited or {"path": "/tmp/x"})  # noqa: S108
+    assert [event.choice for event in desk.resolved] == [choice]
+
+
+@pytest.mark.requirement("Y US-004", "Y NFR-202")
+@pytest.mark.parametrize("answer", [None, True, "yes", {"choice": "deny"}, "allow_edited"], ids=repr)
+async def test_a_wrong_answer_in_code_lets_nothing_run(answer: Any) -> None:
+    desk = Desk(approve(ask=answering(answer)))
+    assert "The hook approve raised InvalidParametersError" in text(await desk.prepare())
+    assert [(event.choice, event.reason) for event in desk.resolved] == [("deny", "no valid answer came")]
+
+
+@pytest.mark.requirement("Y US-004", "Y NFR-202")
+async def test_a_function_that_raises_lets_nothing_run() -> None:
+    def ask(_request: ApprovalRequested) -> Decision:
+        raise RuntimeError("no one there")
+
+    desk = Desk(approve(ask=ask))
+    assert "no one there" in text(await desk.prepare())
+    assert [event.choice for event in desk.resolved] == ["deny"]
+
+
+@pytest.mark.requirement("Y US-004", "A SPEC-7.1")
+@pytest.mark.parametrize("fields", [{"choice": "yes"}, {"choice": "allow_edited"}, {"choice": None}], ids=repr)
+def test_a_decision_that_is_none_cannot_be_built(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParametersError):
+        Decision(**fields)
