@@ -203,7 +203,7 @@ function spentText(spent: Spent | null, entry: Entry): string {
   if (spent) {
     parts.push(`${spent.input.toLocaleString()} tokens in, ${spent.output.toLocaleString()} out`);
     if (spent.answers > 1) parts.push(`${spent.answers} turns`);
-    if (spent.cost !== null) parts.push(`$${spent.cost.toFixed(spent.cost < 0.01 ? 5 : 3)}`);
+    if (spent.cost) parts.push(`$${spent.cost.toFixed(spent.cost < 0.01 ? 5 : 3)}`);
   }
   if (entry.seconds !== null) parts.push(seconds(entry.seconds));
   return parts.join(" · ");
