@@ -38,7 +38,8 @@ __all__ = ["EventGrammar", "check_history", "check_request", "users_texts"]
 class EventGrammar:
     """A listener that refuses an event which must not stand where it comes.
 
-    ``runs`` holds the messages of each run that ended. Call ``finish`` when the agent is idle.
+    ``runs`` holds the messages of each run that ended, ``inputs`` how many each turn began with.
+    Call ``finish`` when the agent is idle.
 
     ::
 
@@ -53,6 +54,7 @@ class EventGrammar:
 
     def __init__(self) -> None:
         self.runs: list[tuple[Message, ...]] = []
+        self.inputs: list[int] = []
         self._in_run = False
         self._turns = 0
         self._added: list[Message] = []
@@ -106,6 +108,7 @@ class EventGrammar:
         assert self._turn is None, "a turn began inside another"
         self._turns += 1
         self._turn = _Turn()
+        self.inputs.append(0)
 
     def _turn_end(self, event: TurnEnd) -> None:
         self._open_turn(event).end(event)
@@ -119,6 +122,7 @@ class EventGrammar:
     def _message_end(self, event: MessageEnd) -> None:
         self._open_turn(event).message_end(event)
         self._added.append(event.message)
+        self.inputs[-1] += isinstance(event.message, UserMessage)
 
 
 class _Turn:

@@ -15,6 +15,7 @@ from yiemagent_nb.core.tools import ExecutionMode
 
 __all__ = [
     "SCRIPTS",
+    "Action",
     "Answer",
     "CallPiece",
     "Ending",
@@ -27,7 +28,9 @@ __all__ = [
     "wire_pieces",
 ]
 
-Action = Literal["abort", "steer", "follow_up", "swap", "fewer_tools", "all_tools", "look", "give_up"]
+Action = Literal[
+    "", "abort", "steer", "follow_up", "say_all", "swap", "fewer_tools", "all_tools", "look", "give_up", "kill"
+]
 Ending = Literal[
     "", "stop", "length", "error", "crash", "exit", "interrupt", "cancelled", "hang", "stubborn", "empty", "rubbish"
 ]
@@ -50,6 +53,7 @@ TOOL_NAMES = (
     "works_in_turn",
     "too_slow",
     "reports",
+    "reports_late",
     "gives_rubbish",
 )
 
@@ -78,7 +82,7 @@ class Script:
 
     entries: Sequence[Entry]
     answers: Sequence[Answer]
-    actions: Mapping[int, Action]
+    actions: Sequence[Action]
     shape: Shape
     tool_execution: ExecutionMode
     steering_mode: QueueMode
@@ -90,10 +94,11 @@ class Script:
 
 
 TEXTS = st.sampled_from(["a", "Hello", " ", "\n", "<", "é", "\ud83d", "\ude00", "\ud800", "x" * 50])
+RIGHT = ("{}", '{"x": 1}', "null", "", '"{}"')
 CALLS = st.builds(
     CallPiece,
     name=st.sampled_from([*TOOL_NAMES, "unknown", "", "no name at all"]),
-    arguments=st.sampled_from(["{}", '{"x": 1}', '{"x": "one"}', '{"x": ', "[1]", "null", "", '"{}"', '{"x": NaN}']),
+    arguments=st.sampled_from([*RIGHT, *RIGHT, '{"x": "one"}', '{"x": ', "[1]", '{"x": NaN}']),
     call_id=st.sampled_from(["", "0", "1", "2"]),
     pieces=st.integers(1, 2),
 )
@@ -103,12 +108,12 @@ ANSWERS = st.builds(
     pieces=st.lists(st.one_of(TEXTS, REASONING, CALLS, CALLS), max_size=5),
     ending=st.sampled_from(["", "", "", "stop", "stop", *get_args(Ending)]),
 )
-HOOKS = st.lists(st.sampled_from(["", "", *get_args(HookAnswer)]), max_size=3)
+HOOKS = st.lists(st.sampled_from(["", "", "", "", *get_args(HookAnswer)]), max_size=4)
 SCRIPTS = st.builds(
     Script,
     entries=st.lists(st.sampled_from(["prompt", *get_args(Entry)]), min_size=1, max_size=3),
     answers=st.lists(ANSWERS, min_size=1, max_size=5),
-    actions=st.dictionaries(st.integers(0, 24), st.sampled_from(get_args(Action)), max_size=5),
+    actions=st.lists(st.sampled_from(["", "", "", "", *get_args(Action)]), max_size=24),
     shape=st.sampled_from(["async generator", "async generator", *get_args(Shape)]),
     tool_execution=st.sampled_from(["parallel", "parallel", "sequential"]),
     steering_mode=st.sampled_from(get_args(QueueMode)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from agent.script import Gate, Model, Recorder, call, check_agent, eventually, forever, history_of, stop
@@ -33,6 +33,7 @@ from yiemagent_nb.core.messages import (
     UserMessage,
     dump_message,
 )
+from yiemagent_nb.core.models import LlmModel, ModelCost
 from yiemagent_nb.core.queues import PromptInput
 from yiemagent_nb.core.results import ToolResult
 from yiemagent_nb.core.signal import AbortSignal
@@ -602,6 +603,34 @@ async def test_another_backend_answers_from_the_next_turn_on() -> None:
     recorder.check()
 
 
+async def test_an_answer_keeps_who_gave_it_and_its_price_although_the_backend_is_replaced_meanwhile() -> None:
+    class Server:
+        """A backend that says what it is, and is replaced while it answers."""
+
+        def __init__(self, provider: str, price: float) -> None:
+            self.provider = provider
+            self.model = LlmModel(id=f"model of {provider}", cost=ModelCost(input=price, output=0))
+
+        async def __call__(self, _: object) -> AsyncIterator[object]:
+            """Answer."""
+            yield "Hel"
+            agent.set_llm_call(second)
+            yield {"content": "lo", "usage": {"prompt_tokens": 1_000_000, "completion_tokens": 0}}
+
+    first, second = Server("first", 1.0), Server("second", 100.0)
+    agent = Agent(first)
+
+    one = await agent.prompt("u")
+    two = await agent.prompt("v")
+
+    assert [(each.provider, each.model) for each in (one, two)] == [
+        ("first", "model of first"),
+        ("second", "model of second"),
+    ]
+    costs = [each.usage.cost.total for each in (one, two) if each.usage is not None and each.usage.cost is not None]
+    assert costs == [1.0, 100.0]
+
+
 async def test_replaced_tools_and_hooks_count_from_the_next_turn_on() -> None:
     def block(_: BeforeToolCallContext, __: AbortSignal) -> BeforeToolCallResult:
         return BeforeToolCallResult(block=True, reason="not today")
@@ -704,7 +733,7 @@ async def test_what_cannot_be_called_is_refused_and_changes_nothing() -> None:
         agent.set_llm_call(17)  # pyright: ignore[reportArgumentType] - the mistake
     with pytest.raises(InvalidParametersError, match="after_tool_call"):
         agent.set_hooks(before_tool_call=None, after_tool_call=17)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidParametersError, match="thinking level"):
+    with pytest.raises(InvalidParametersError, match="thinking_level"):
         agent.set_thinking_level("a lot")  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidParametersError, match="'ok'"):
         agent.add_tools(ok)

@@ -7,11 +7,10 @@ import threading
 from collections.abc import Callable
 
 import pytest
-
 from agent.grammar import users_texts
 from agent.script import Gate, Model, Recorder, call, check_agent, eventually, history_of
+
 from yiemagent_nb.core.agent import Agent
-from yiemagent_nb.core.channels import Channel
 from yiemagent_nb.core.errors import ChannelFull
 from yiemagent_nb.core.events import QueueChanged
 from yiemagent_nb.core.limits import Limits
@@ -31,14 +30,14 @@ def test_the_capacities_are_those_of_the_specification() -> None:
     assert [c.capacity for c in (agent.input_channel, agent.follow_up_channel, agent.output_channel)] == [16, 32, 16]
 
 
-def put_from_threads(channels: Callable[[int], Channel[object, str]]) -> list[threading.Thread]:
+def put_from_threads(put: Callable[[int, str], None]) -> list[threading.Thread]:
     """Four threads, each of which puts its numbered messages and waits where there is no room."""
 
-    def put(thread: int) -> None:
+    def work(thread: int) -> None:
         for number in range(EACH):
-            channels(thread).put_threadsafe(f"{thread}:{number}", timeout=60)
+            put(thread, f"{thread}:{number}")
 
-    threads = [threading.Thread(target=put, args=(thread,)) for thread in range(THREADS)]
+    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(THREADS)]
     for thread in threads:
         thread.start()
     return threads
@@ -58,12 +57,13 @@ async def test_puts_from_four_threads_into_a_running_agent_lose_nothing_and_keep
     agent.subscribe(measure)
     recorder = Recorder(agent)
 
-    def channel(thread: int) -> Channel[object, str]:
-        first: Channel[object, str] = agent.input_channel  # pyright: ignore[reportAssignmentType] - only put into
-        second: Channel[object, str] = agent.follow_up_channel  # pyright: ignore[reportAssignmentType]
-        return {"input": first, "follow_up": second}.get(which) or (first if thread % 2 else second)
+    def put(thread: int, text: str) -> None:
+        if which == "input" or (which == "both" and thread % 2):
+            agent.input_channel.put_threadsafe(text, timeout=60)
+        else:
+            agent.follow_up_channel.put_threadsafe(text, timeout=60)
 
-    threads = put_from_threads(channel)
+    threads = put_from_threads(put)
     await eventually(lambda: not any(thread.is_alive() for thread in threads))
     await agent.wait_idle()
 

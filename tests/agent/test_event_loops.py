@@ -12,8 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Generator
 
 import pytest
-
 from agent.script import Gate, Model, Recorder, Step, call, check_agent, eventually, forever, history_of
+
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.errors import AgentBusyError, AgentClosedError
 from yiemagent_nb.core.events import AgentError, Event
@@ -75,12 +75,16 @@ def loop_in_thread() -> Generator[LoopInThread]:
     logger = logging.getLogger("asyncio")
     before, logger.disabled = logger.disabled, True
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "unraisablehook", lambda _: None)
+        patch.setattr(sys, "unraisablehook", _ignore)
         yield loop
         loop.close()
         gc.collect()
         gc.collect()
     logger.disabled = before
+
+
+def _ignore(_: object) -> None:
+    pass
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 
 import pytest
-
 from agent.grammar import check_history
 from agent.script import Model, Recorder, call, eventually, forever, labels, words_of
+
 from yiemagent_nb.core.config import LoopConfig
 from yiemagent_nb.core.errors import InvalidMessageRoleError, ServerError
 from yiemagent_nb.core.events import AgentEnd, Event

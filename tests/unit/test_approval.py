@@ -47,7 +47,7 @@ class Desk:
         if isinstance(event, ApprovalRequested):
             self.asked.set()
 
-    async def prepare(self, called: Tool = delete, path: str = "/tmp/x") -> PreparedToolCall | ImmediateOutcome:  # noqa: S108
+    async def prepare(self, called: Tool = delete, path: str = "notes.txt") -> PreparedToolCall | ImmediateOutcome:
         call = ToolCall(id="c1", name=called.name, arguments={"path": path})
         scope = CallScope(
             message=AssistantToolCallMessage(tool_calls=[call]),
@@ -143,7 +143,7 @@ async def test_a_request_says_what_is_to_be_approved() -> None:
         request_id=request.request_id,
         tool_call_id="c1",
         tool_name="delete",
-        args={"path": "/tmp/x"},  # noqa: S108
+        args={"path": "notes.txt"},
         source="files",
         description="Delete a file.",
     )
@@ -350,7 +350,7 @@ async def test_a_function_may_answer_every_choice(choice: ApprovalChoice, *, is_
         assert text(outcome) == "The person denied this call: because"
     else:
         assert isinstance(outcome, PreparedToolCall)
-        assert outcome.arguments == (edited or {"path": "/tmp/x"})  # noqa: S108
+        assert outcome.arguments == (edited or {"path": "notes.txt"})
     assert [event.choice for event in desk.resolved] == [choice]
 
 

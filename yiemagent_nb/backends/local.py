@@ -52,6 +52,7 @@ class Local:
         tool_choice: ``auto``, ``none``; or ``required`` or a tool's name, which forces a call in
             answer to a person's message. Small models fill in a call well that they would not
             choose by themselves. Once there are results, the model answers freely.
+        text_tool_calls: Whether calls that the model writes as text are understood.
         start_timeout: Seconds that loading may take.
         timeout: Seconds for each phase of a request.
         **options: Fields sent with each request: ``temperature=0``, ``seed=1``, ….
@@ -75,6 +76,7 @@ class Local:
         parallel: int = 1,
         max_tokens: int = 1024,
         tool_choice: str = "auto",
+        text_tool_calls: bool = False,
         start_timeout: float = 120.0,
         timeout: Timeouts | None = None,
         **options: Any,
@@ -99,6 +101,7 @@ class Local:
             start_timeout,
         )
         self._timeouts = timeout or Timeouts()
+        self._text_tool_calls = text_tool_calls
         self._options = {"max_tokens": max_tokens, "tool_choice": tool_choice, **options}
         self._wire: _Wire | None = None
 
@@ -199,7 +202,7 @@ class Local:
                 await old.aclose()
             address = await asyncio.to_thread(self._server.start)
             if self._wire is None or self._wire.address != address:
-                self._wire = _Wire(address, self._server.key, self._model, self._timeouts)
+                self._wire = _Wire(address, self._server.key, self._model, self._timeouts, self._text_tool_calls)
         return self._wire
 
     @contextlib.asynccontextmanager
@@ -246,11 +249,17 @@ class Local:
 class _Wire:
     """The connections to one running child."""
 
-    def __init__(self, address: str, key: str, model: LlmModel, timeouts: Timeouts) -> None:
+    def __init__(self, address: str, key: str, model: LlmModel, timeouts: Timeouts, text_tool_calls: bool) -> None:
         self.address = address
         base_url = f"{address}/v1"
         self.chat = OpenAICompatible(
-            base_url, model, api_key=key, provider="local", timeout=timeouts, retries=_NO_RETRIES
+            base_url,
+            model,
+            api_key=key,
+            provider="local",
+            timeout=timeouts,
+            retries=_NO_RETRIES,
+            text_tool_calls=text_tool_calls,
         )
         self.http = HttpConnection(base_url, headers={}, key=lambda: key, timeouts=timeouts, retries=_NO_RETRIES)
 

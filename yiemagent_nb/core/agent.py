@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Literal, Self, final
+from typing import Any, Final, Literal, Self, final, get_args
 
 from yiemagent_nb.core.approval import Approval, Approvals
 from yiemagent_nb.core.backend import DescribedBackend, LlmCall, default_backend, describe_backend
@@ -101,6 +101,11 @@ class Agent:
         _require_callable("llm_call", llm_call)
         as_hooks("before_tool_call", before_tool_call)
         as_hooks("after_tool_call", after_tool_call)
+        _require_one_of("steering_mode", steering_mode, get_args(QueueMode))
+        _require_one_of("follow_up_mode", follow_up_mode, get_args(QueueMode))
+        _require_one_of("tool_execution", tool_execution, get_args(ExecutionMode))
+        _require_one_of("thinking_level", thinking_level, THINKING_LEVELS)
+        _require_one_of("runtime", runtime, ("loop", "thread"))
         self._config = LoopConfig(
             llm_call=llm_call,
             model=_as_model(model, llm_call),
@@ -414,10 +419,7 @@ class Agent:
         Raises:
             InvalidParametersError: No such level.
         """
-        if level not in THINKING_LEVELS:
-            raise InvalidParametersError(
-                f"{level!r} is no thinking level; expected one of {', '.join(THINKING_LEVELS)}."
-            )
+        _require_one_of("thinking_level", level, THINKING_LEVELS)
         self._config.thinking_level = level
 
     def set_limits(self, limits: Limits) -> None:
@@ -439,6 +441,11 @@ def _require_callable(name: str, value: object) -> None:
             f"{name} must be callable, not {type(value).__name__}.",
             "Pass a function (messages) -> answer, or a backend such as OpenAICompatible(...).",
         )
+
+
+def _require_one_of(name: str, value: object, words: Sequence[str]) -> None:
+    if value not in words:
+        raise InvalidParametersError(f"{name} must be one of {', '.join(words)}, not {value!r}.")
 
 
 def _as_model(model: LlmModel | str | None, llm_call: LlmCall) -> LlmModel | None:

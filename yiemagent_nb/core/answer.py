@@ -17,11 +17,12 @@ from yiemagent_nb.core.concurrency import (
     run_cancellable,
     run_in_thread,
 )
-from yiemagent_nb.core.errors import BackendError, HookError, YiemAgentError
+from yiemagent_nb.core.errors import BackendError, HookError, YiemAgentError, describe_error
 from yiemagent_nb.core.events import AgentError, MessageStart, MessageUpdate
 from yiemagent_nb.core.extract import extract
 from yiemagent_nb.core.hooks import AgentContext, hook_name
 from yiemagent_nb.core.messages import AssistantMessage, new_id
+from yiemagent_nb.core.models import LlmModel
 from yiemagent_nb.core.run import Run
 
 __all__ = ["answer"]
@@ -38,30 +39,32 @@ async def answer(run: Run) -> AssistantMessage:
     message_id = new_id("msg")
     assembler = Assembler(tool_names=run.context.tools.keys(), text_tool_calls=run.config.text_tool_calls)
     run.assembler = assembler
+    calling, model = run.calling, run.config.model  # others may be set before the answer is there
     run.emit(MessageStart(message_id, AssistantMessage()))
     error: YiemAgentError | None = None
     try:
-        wait = run_cancellable if run.calling.described else run_abortable
-        message = await wait(_ask(run, assembler, message_id), run.signal)
+        wait = run_cancellable if calling.described else run_abortable
+        message = await wait(_ask(run, calling, model, assembler, message_id), run.signal)
     except Exception as raised:
         failure: BaseException = raised.args[0] if isinstance(raised, Outcome) else raised
         if isinstance(failure, KeyboardInterrupt):
             run.signal.abort("interrupted from the keyboard")
         if run.signal.aborted:  # whatever a backend raises then is the abort's doing
-            run.step("llm.interrupted", error=repr(failure))
+            run.step("llm.interrupted", error=describe_error(failure))
             message = assembler.partial("aborted", run.signal.reason)
         else:
-            error = _wrap(run, failure)
+            error = _wrap(calling, failure)
             message = assembler.partial("error", str(error))
     except BaseException:  # the task is cancelled, or a person interrupts: keep what has come
         run.assembler = None
-        run.add(_complete(run, assembler.partial("aborted", "the event loop was stopped")), message_id)
+        message = assembler.partial("aborted", "the event loop was stopped")
+        run.add(_complete(run, calling, model, message), message_id)
         raise
     if message.stop_reason == "error" and error is None:
         error = BackendError(message.error_message or "The server ended its answer with an error.")
     run.assembler = None
     run.error_message = None if error is None else str(error)
-    message = _complete(run, message)
+    message = _complete(run, calling, model, message)
     run.step("llm.answered", stop_reason=message.stop_reason, calls=len(message.tool_calls))
     run.add(message, message_id)
     if error is not None:
@@ -69,10 +72,11 @@ async def answer(run: Run) -> AssistantMessage:
     return message
 
 
-async def _ask(run: Run, assembler: Assembler, message_id: str) -> AssistantMessage:
+async def _ask(
+    run: Run, calling: Calling, model: LlmModel | None, assembler: Assembler, message_id: str
+) -> AssistantMessage:
     config = run.config
     context = run.context
-    calling = run.calling
     if config.prepare_context is not None:
         context = await _call_hook(config.prepare_context, AgentContext, run.state())
         run.step("context.prepared", messages=len(context.messages))
@@ -88,7 +92,7 @@ async def _ask(run: Run, assembler: Assembler, message_id: str) -> AssistantMess
     offered = {
         **config.options,
         "tools": config.request_builder.build_tools(context.tools),
-        "model": config.model,
+        "model": model,
         "thinking_level": config.thinking_level,
         "signal": run.signal,
     }
@@ -145,27 +149,25 @@ async def _call_hook(hook: Callable[[Any], Any], expected: type, argument: objec
         value = hook(argument)
         if inspect.isawaitable(value):
             value = await value
-    except Exception as error:
-        raise HookError(f"The hook {hook_name(hook)} raised {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise HookError(f"The hook {hook_name(hook)} raised {describe_error(error)}") from error
     if not isinstance(value, expected):
         raise HookError(f"The hook {hook_name(hook)} returned {type(value).__name__}; expected {expected.__name__}.")
     return value
 
 
-def _wrap(run: Run, error: BaseException) -> YiemAgentError:
+def _wrap(calling: Calling, error: BaseException) -> YiemAgentError:
     if isinstance(error, YiemAgentError):
         return error
-    name = hook_name(run.config.llm_call)
-    return BackendError(f"llm_call {name} raised {type(error).__name__}: {error}", "Nothing was lost: prompt again.")
+    name = hook_name(calling.llm_call)
+    return BackendError(f"llm_call {name} raised {describe_error(error)}", "Nothing was lost: prompt again.")
 
 
-def _complete(run: Run, message: AssistantMessage) -> AssistantMessage:
+def _complete(run: Run, calling: Calling, model: LlmModel | None, message: AssistantMessage) -> AssistantMessage:
     """Fill in what the backend left out: who answered, and what it cost."""
-    config = run.config
     update: dict[str, Any] = {}
-    if not message.provider and run.calling.provider:
-        update["provider"] = run.calling.provider
-    model = config.model
+    if not message.provider and calling.provider:
+        update["provider"] = calling.provider
     if model is not None:
         if not message.model:
             update["model"] = model.id
