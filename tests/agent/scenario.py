@@ -94,35 +94,51 @@ class Script:
 
 
 TEXTS = st.sampled_from(["a", "Hello", " ", "\n", "<", "é", "\ud83d", "\ude00", "\ud800", "x" * 50])
+REASONING = st.tuples(TEXTS)
 RIGHT = ("{}", '{"x": 1}', "null", "", '"{}"')
-CALLS = st.builds(
+WRONG = ('{"x": "one"}', '{"x": ', "[1]", '{"x": NaN}')
+FINE_TOOLS = ("works", "works", "works_in_a_thread", "works_in_turn", "reports", "reports_late", "ends_the_run")
+
+FINE_CALLS = st.builds(
     CallPiece,
-    name=st.sampled_from([*TOOL_NAMES, "unknown", "", "no name at all"]),
-    arguments=st.sampled_from([*RIGHT, *RIGHT, '{"x": "one"}', '{"x": ', "[1]", '{"x": NaN}']),
+    name=st.sampled_from(FINE_TOOLS),
+    arguments=st.sampled_from(RIGHT),
     call_id=st.sampled_from(["", "0", "1", "2"]),
     pieces=st.integers(1, 2),
 )
-REASONING = st.tuples(TEXTS)
-ANSWERS = st.builds(
-    Answer,
-    pieces=st.lists(st.one_of(TEXTS, REASONING, CALLS, CALLS), max_size=5),
-    ending=st.sampled_from(["", "", "", "stop", "stop", *get_args(Ending)]),
+ANY_CALLS = st.builds(
+    CallPiece,
+    name=st.sampled_from([*TOOL_NAMES, *TOOL_NAMES, "unknown", "", "no name at all"]),
+    arguments=st.sampled_from([*RIGHT, *RIGHT, *RIGHT, *WRONG]),
+    call_id=st.sampled_from(["", "0", "1", "2"]),
+    pieces=st.integers(1, 2),
 )
-HOOKS = st.lists(st.sampled_from(["", "", "", "", *get_args(HookAnswer)]), max_size=4)
+ENDINGS = st.sampled_from([*["", "stop", ""] * 5, "length", *get_args(Ending)])
+ANSWERS = st.one_of(
+    st.builds(Answer, pieces=st.lists(FINE_CALLS, min_size=1, max_size=4), ending=ENDINGS),
+    st.builds(Answer, pieces=st.lists(st.one_of(FINE_CALLS, ANY_CALLS, TEXTS), min_size=1, max_size=5), ending=ENDINGS),
+    st.builds(
+        Answer,
+        pieces=st.lists(st.one_of(TEXTS, REASONING, ANY_CALLS), max_size=5),
+        ending=st.sampled_from(get_args(Ending)),
+    ),
+)
+HOOKS = st.lists(st.sampled_from(["", "", "", "", "pass", "pass", *get_args(HookAnswer)]), max_size=4)
 SCRIPTS = st.builds(
     Script,
     entries=st.lists(st.sampled_from(["prompt", *get_args(Entry)]), min_size=1, max_size=3),
-    answers=st.lists(ANSWERS, min_size=1, max_size=5),
-    actions=st.lists(st.sampled_from(["", "", "", "", *get_args(Action)]), max_size=24),
+    answers=st.lists(ANSWERS, min_size=3, max_size=8),
+    actions=st.lists(st.sampled_from([*[""] * 12, *get_args(Action)]), min_size=4, max_size=24),
     shape=st.sampled_from(["async generator", "async generator", *get_args(Shape)]),
     tool_execution=st.sampled_from(["parallel", "parallel", "sequential"]),
     steering_mode=st.sampled_from(get_args(QueueMode)),
     follow_up_mode=st.sampled_from(get_args(QueueMode)),
     before=HOOKS,
     after=HOOKS,
-    prepare=st.lists(st.sampled_from(["", "", "", "crash", "hang", "rubbish", "interrupt", "exit"]), max_size=2),
+    prepare=st.lists(st.sampled_from([*[""] * 6, "crash", "hang", "rubbish", "interrupt", "exit"]), max_size=2),
     noisy=st.booleans(),
 )
+"""Most of what happens in an example goes well, so that it reaches what does not."""
 
 
 def wire_pieces(answer: Answer) -> Iterator[object]:

@@ -111,14 +111,27 @@ async def test_a_string_on_a_channel_is_a_users_message() -> None:
 
 
 async def test_listeners_hear_what_waits() -> None:
-    agent = Agent(Model([lambda: agent.steer("s"), lambda: agent.follow_up("f"), "one"]))
+    agent = Agent(
+        Model(
+            [
+                lambda: agent.steer("s"),
+                lambda: agent.follow_up("f"),
+                lambda: eventually(lambda: (["s"], ["f"]) in waiting()),
+                "one",
+            ]
+        )
+    )
     recorder = Recorder(agent)
+
+    def waiting() -> list[tuple[list[str], list[str]]]:
+        return [
+            (users_texts(event.steering), users_texts(event.follow_ups)) for event in recorder.of_type(QueueChanged)
+        ]
 
     await agent.prompt("u")
     await agent.wait_idle()
 
     heard = recorder.of_type(QueueChanged)
-    assert any(users_texts(event.steering) == ["s"] and users_texts(event.follow_ups) == ["f"] for event in heard)
     assert (heard[-1].steering, heard[-1].follow_ups) == ((), ())
 
 

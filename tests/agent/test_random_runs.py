@@ -34,13 +34,14 @@ from agent.scenario import (
     wire_pieces,
 )
 from agent.script import Recorder, forever
+from agent.wrongs import Unshowable
 from hypothesis import HealthCheck, given, settings
 
 from yiemagent_nb.core import concurrency
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.backend import LlmCall
 from yiemagent_nb.core.errors import AgentClosedError, InvalidMessageRoleError
-from yiemagent_nb.core.events import AgentEnd, AgentStart, Event
+from yiemagent_nb.core.events import AgentEnd, AgentStart, Event, TurnStart
 from yiemagent_nb.core.hooks import AgentContext, BeforeToolCallResult
 from yiemagent_nb.core.limits import Limits
 from yiemagent_nb.core.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
@@ -405,6 +406,8 @@ class Promises:
             self.aborted = False
             if self._held:
                 self.violations.append(AssertionError("what waited started a run after an abort or an error"))
+        elif isinstance(event, TurnStart) and self.aborted:
+            self.violations.append(AssertionError("a turn began after an abort"))
         elif isinstance(event, AgentEnd):
             self.aborted = False
             self._held |= event.reason == "error"
@@ -527,13 +530,6 @@ def texts(items: Sequence[object]) -> list[str]:
 
 class Unwanted(BaseException):
     """Neither an Exception nor anything that Python knows."""
-
-
-class Unshowable:
-    """A value that cannot even be looked at."""
-
-    def __repr__(self) -> str:
-        raise RuntimeError("do not look at me")
 
 
 async def plainly(_: object) -> str:

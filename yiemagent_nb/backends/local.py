@@ -32,7 +32,8 @@ __all__ = ["Local"]
 
 _MAGIC = b"GGUF"
 _FREE_CHOICES = frozenset({"auto", "none"})
-_NO_RETRIES = RetryPolicy(retries=0)
+_RETRY_ONCE = RetryPolicy(retries=1, first_delay=0.05)
+"""The child closes an idle connection without a word, just when the next request may be on its way."""
 
 
 class Local:
@@ -258,10 +259,10 @@ class _Wire:
             api_key=key,
             provider="local",
             timeout=timeouts,
-            retries=_NO_RETRIES,
+            retries=_RETRY_ONCE,
             text_tool_calls=text_tool_calls,
         )
-        self.http = HttpConnection(base_url, headers={}, key=lambda: key, timeouts=timeouts, retries=_NO_RETRIES)
+        self.http = HttpConnection(base_url, headers={}, key=lambda: key, timeouts=timeouts, retries=_RETRY_ONCE)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""

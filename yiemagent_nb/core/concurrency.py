@@ -120,6 +120,8 @@ async def iterate_in_thread(iterator: Iterator[Value], signal: AbortSignal) -> A
         room.release()
         if not pumping.done():
             pumping.cancel()
+        elif not pumping.cancelled():
+            pumping.exception()  # what it raised after its reader left is of no interest
 
 
 async def run_abortable(work: Coroutine[Any, Any, Value], signal: AbortSignal, seconds: float | None = None) -> Value:

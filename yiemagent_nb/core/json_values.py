@@ -33,11 +33,11 @@ def read_json(value: object, depth: int = MAX_DEPTH) -> Any:
     """
     if isinstance(value, str):
         return clean_text(value)
-    if value is None or isinstance(value, int | float):
+    if value is None or isinstance(value, (int, float)):
         return value
     if not depth:
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         items = cast("Mapping[object, object]", value).items()
         copied = {clean_text(key): read_json(item, depth - 1) for key, item in items if isinstance(key, str)}
         if len(copied) == len(items):
@@ -75,7 +75,7 @@ def _show(value: object) -> str:
 
 
 def _clean(value: object) -> object:
-    return clean_text(value) if isinstance(value, str) else value
+    return value if not isinstance(value, str) or value.isascii() else clean_text(value)
 
 
 def _read_object(value: object) -> object:

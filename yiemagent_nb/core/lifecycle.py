@@ -172,7 +172,7 @@ def _read_before_answer(hook: Callable[..., Any], answer: object) -> BeforeToolC
 async def _call_hook(hook: Callable[..., Any], signal: AbortSignal, *arguments: Any) -> Any:
     try:
         answer = _ask_hook(hook, *arguments)
-        if inspect.isawaitable(answer):
+        if answer is not None and inspect.isawaitable(answer):
             work = answer if inspect.iscoroutine(answer) else _await(answer)
             answer = await run_abortable(work, signal)
     except Interrupted:

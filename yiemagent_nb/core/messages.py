@@ -248,6 +248,8 @@ def read_content(value: object) -> object:
     """Content as it may be given, a string, one block or several, as a tuple of blocks; none of an empty string."""
     if isinstance(value, str):
         return (TextContent(value),) if value else ()
+    if isinstance(value, tuple) and not any(isinstance(item, str) for item in cast("tuple[object, ...]", value)):
+        return cast("object", value)
     if isinstance(value, BaseModel):
         return (value,)
     if isinstance(value, Sequence) and not isinstance(value, bytes):

@@ -153,10 +153,11 @@ def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
     return {}, clean_text(text)
 
 
+_decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, parse_float=_read_float)
+
+
 def _parse(text: str) -> object:
-    if not text.strip():
-        return None
-    return json.loads(text, strict=False, parse_constant=_refuse_constant, parse_float=_read_float)
+    return _decoder.decode(text) if text.strip() else None
 
 
 def read_call(call: Mapping[str, Any]) -> tuple[str, str, object]:

@@ -21,22 +21,6 @@ __all__ = ["ToolResult", "to_tool_result"]
 _Block = str | TextContent | ImageContent
 
 
-def _clean(text: str) -> str:
-    """Text without lone surrogates, which no server and no file takes; pairs of them are joined."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _read_content(value: object) -> object:
-    if isinstance(value, str):
-        return read_content(_clean(value))
-    if isinstance(value, list | tuple):
-        items = cast("Sequence[object]", value)
-        return read_content([_clean(item) if isinstance(item, str) else item for item in items if item != ""])
-    return read_content(value)
-
-
 class ToolResult(BaseModel):
     """What a tool gives back.
 
@@ -52,7 +36,7 @@ class ToolResult(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    content: Annotated[tuple[UserContent, ...], BeforeValidator(_read_content)] = ()
+    content: Annotated[tuple[UserContent, ...], BeforeValidator(read_content)] = ()
     details: Opaque = None
     usage: Usage | None = None
     added_tool_names: tuple[str, ...] | None = None
@@ -98,7 +82,7 @@ def _convert(value: Any) -> ToolResult:
     content = _content(value)
     if content is not None:
         return ToolResult(content)
-    table = _table(value)
+    table = None if isinstance(value, (int, float)) else _table(value)
     return ToolResult(_json(value, value) if table is None else table, details=value)
 
 
@@ -107,16 +91,16 @@ def _content(value: Any) -> _Block | list[_Block] | None:
     match value:
         case None:
             return "done"
-        case TextContent() | ImageContent():
-            content = value
         case str() if not isinstance(value, Enum):
+            content = value
+        case bool() | int() | float():
+            content = None
+        case TextContent() | ImageContent():
             content = value
         case bytes() | bytearray() | memoryview():
             content = _bytes_block(bytes(cast("bytes", value)))
         case list() | tuple():
             content = _mixture(cast("Sequence[object]", value))
-        case bool() | int() | float():
-            content = None
         case _:
             content = _image(value)
     return content

@@ -54,11 +54,16 @@ class FunctionSchema:
         docstring = parse_docstring(_docstring(function, source))
         self.description: Final = docstring.description
         hints = _type_hints(source, tool_name)
-        self._parameters = _visible_parameters(function, tool_name)
-        self._injected = [name for name in self._parameters if _accepts(hints.get(name), injected)]
+        parameters = _visible_parameters(function, tool_name)
+        self._injected = [name for name in parameters if _accepts(hints.get(name), injected)]
+        self._positional = {
+            name: parameter.default
+            for name, parameter in parameters.items()
+            if parameter.kind is parameter.POSITIONAL_ONLY
+        }
         fields: dict[str, _Field] = {}
         extra: _Field | None = None
-        for name, parameter in self._parameters.items():
+        for name, parameter in parameters.items():
             hint = hints.get(name, Any)
             if parameter.kind is parameter.VAR_KEYWORD:
                 extra = _Field(hint, parameter.empty, None)
@@ -100,10 +105,7 @@ class FunctionSchema:
         keywords = self._validate(arguments)
         for name in self._injected:
             keywords[name] = injected()
-        positional: list[Any] = []
-        for name, parameter in self._parameters.items():
-            if parameter.kind is parameter.POSITIONAL_ONLY:
-                positional.append(keywords.pop(name) if name in keywords else parameter.default)
+        positional = [keywords.pop(name, default) for name, default in self._positional.items()]
         return positional, keywords
 
     def _validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

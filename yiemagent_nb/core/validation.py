@@ -47,9 +47,9 @@ def json_copy(value: object) -> Any:
 
 
 def _copy(value: object) -> object:
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, (str, int, float)):
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # the first is far quicker, and nearly always so
         items = cast("Mapping[object, object]", value).items()
         copied = {key: _copy(item) for key, item in items if isinstance(key, str)}
         if len(copied) == len(items):
