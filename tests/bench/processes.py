@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from itertools import count
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import psutil
 from contenders import Contenders, contenders_on
@@ -30,35 +32,39 @@ class Point(BaseModel):
     x: int
 TypeAdapter(list[Point])
 """
+_PYDANTIC_AND_ASYNCIO = f"{_PYDANTIC}import asyncio"
+_NOTHING = ""
 _PACKAGE = "import yiemagent_nb"
 _AGENT = "from yiemagent_nb import Agent"
 
 _MEASURED = """
-import json, time, psutil
-process = psutil.Process()
-memory, start = process.memory_info().rss, time.perf_counter()
+import time
+start = time.perf_counter()
 exec({statement!r})
-end = time.perf_counter()
-print(json.dumps([1000 * (end - start), (process.memory_info().rss - memory) / 2**20]))
+milliseconds = 1000 * (time.perf_counter() - start)
+import json, psutil
+print(json.dumps([milliseconds, psutil.Process().memory_info().rss / 2**20]))
 """
 
 
 async def imports(sizes: Sizes) -> AsyncIterator[Figure]:
     """What importing costs, beside pydantic with a model and a type adapter."""
-    statements = (_PACKAGE, _AGENT, _PYDANTIC)
-    costs: dict[str, list[tuple[float, float]]] = {statement: [] for statement in statements}
-    for number in range(-1, sizes.repeat):
-        for statement in statements:
-            done = _run("-c", _MEASURED.format(statement=statement))
-            if number >= 0:
-                costs[statement].append((done[0], done[1]))
-    wall = {statement: median(each for each, _ in taken) for statement, taken in costs.items()}
-    memory = {statement: median(each for _, each in taken) for statement, taken in costs.items()}
+    statements = (_NOTHING, _PACKAGE, _AGENT, _PYDANTIC, _PYDANTIC_AND_ASYNCIO)
+    costs: dict[str, list[list[float]]] = {statement: [] for statement in statements}
+    with TemporaryDirectory() as compiled:  # as after an installation, whatever this environment does
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""}
+        for _ in range(sizes.repeat + 1):
+            for statement, taken in costs.items():
+                taken.append(_run("-c", _MEASURED.format(statement=statement), environment=environment))
+    wall = {statement: median(each for each, _ in taken[1:]) for statement, taken in costs.items()}
+    memory = {statement: median(each for _, each in taken[1:]) for statement, taken in costs.items()}
+    memory = {statement: each - memory[_NOTHING] for statement, each in memory.items()}
     yield Figure("imports", _PACKAGE, "ms", wall[_PACKAGE], None, Target(150, of="figure"))
     yield Figure("imports", _PACKAGE, "MiB", memory[_PACKAGE], None, Target(30, of="figure"))
     beside = f"{_AGENT}, beside pydantic"
     yield Figure("imports", beside, "ms", wall[_AGENT], wall[_PYDANTIC], Target(30, of="difference"))
     yield Figure("imports", beside, "MiB", memory[_AGENT], memory[_PYDANTIC])
+    yield Figure("imports", f"{beside} and asyncio", "ms", wall[_AGENT], wall[_PYDANTIC_AND_ASYNCIO])
 
 
 async def crowd(base_url: str, sizes: Sizes) -> AsyncIterator[Figure]:
@@ -74,8 +80,8 @@ async def crowd(base_url: str, sizes: Sizes) -> AsyncIterator[Figure]:
     yield Figure("crowd", "memory of one of them", "MiB", agent[2], bare[2], Target(0.5, of="figure"))
 
 
-def _run(*arguments: str) -> list[float]:
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
+def _run(*arguments: str, environment: Mapping[str, str] | None = None) -> list[float]:
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True, env=environment)
     figures: list[float] = json.loads(done.stdout)
     return figures
 

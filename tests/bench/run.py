@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
@@ -43,8 +44,9 @@ async def measure(names: list[str], sizes: Sizes) -> list[Figure]:
     with running_server() as base_url:
         async with contenders_on(base_url) as contenders:
             for name in names:
-                print(f"{name} …", file=sys.stderr, flush=True)
+                start = time.perf_counter()
                 figures += [figure async for figure in SCENARIOS[name](contenders, base_url, sizes)]
+                print(f"{name}: {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
     return figures
 
 

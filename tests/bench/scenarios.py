@@ -175,8 +175,8 @@ async def history(contenders: Contenders, sizes: Sizes) -> AsyncIterator[Figure]
         for mark, (of_agent, of_bare) in zip(sizes.marks, costs, strict=True):
             yield Figure("history", f"around round {mark}{where}, CPU", "ms", of_agent, of_bare)
         name = f"growth from round {sizes.marks[0]} to {sizes.marks[-1]}{where}"
-        grown = [last / first for first, last in zip(costs[0], costs[-1], strict=True)]
-        yield Figure("history", name, "fold", *grown, growth)
+        of_agent, of_bare = (last / first for first, last in zip(costs[0], costs[-1], strict=True))
+        yield Figure("history", name, "fold", of_agent, of_bare, growth)
 
 
 class _Marked:
@@ -249,8 +249,8 @@ async def deltas(contenders: Contenders, sizes: Sizes) -> AsyncIterator[Figure]:
     per = sizes.deltas / 1000
     name = f"1,000 deltas, CPU, of {sizes.deltas:,}"
     yield Figure("deltas", name, "ms", ours.cpu_ms(per), theirs.cpu_ms(per), Target(1.2))
-    first = [1000 * median(times[1:]) for times in (agent_first, bare_first)]
-    yield Figure("deltas", "to the first delta", "ms", *first, Target(5, of="difference"))
+    of_agent, of_bare = (1000 * median(times[1:]) for times in (agent_first, bare_first))
+    yield Figure("deltas", "to the first delta", "ms", of_agent, of_bare, Target(5, of="difference"))
 
 
 def _first_piece(times: list[float]) -> Callable[[str], None]:

@@ -83,6 +83,8 @@ class FunctionSchema:
             InvalidParametersError: They do not fit; the error says what was expected and what came.
         """
         values = self._validate(arguments)
+        if all(values[name] is value for name, value in arguments.items()):
+            return arguments  # the way through JSON would lead back to the same
         try:
             dumped = self._adapter.dump_python(values, mode="json", exclude_unset=True, warnings="none")
             if dumped == arguments:
