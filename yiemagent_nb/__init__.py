@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         dump_event,
         load_event,
     )
-    from yiemagent_nb.core.extract import extract
     from yiemagent_nb.core.hooks import AfterToolCallContext, AgentContext, BeforeToolCallContext, BeforeToolCallResult
     from yiemagent_nb.core.limits import Limits
     from yiemagent_nb.core.loop import EventStream, agent_loop, agent_loop_continue, stream_assistant_response
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
     )
     from yiemagent_nb.core.models import Cost, LlmModel, ModelCost, ThinkingLevel, Usage
     from yiemagent_nb.core.openai_form import from_openai, parse_messages, to_openai, tool_to_openai
+    from yiemagent_nb.core.reading.extract import extract
     from yiemagent_nb.core.results import ToolResult
     from yiemagent_nb.core.signal import AbortSignal
     from yiemagent_nb.core.state import AgentState
@@ -115,7 +115,7 @@ _HOMES = {
         "dump_event",
         "load_event",
     ),
-    "core.extract": ("extract",),
+    "core.reading.extract": ("extract",),
     "core.hooks": ("AfterToolCallContext", "AgentContext", "BeforeToolCallContext", "BeforeToolCallResult"),
     "core.limits": ("Limits",),
     "core.loop": ("EventStream", "agent_loop", "agent_loop_continue", "stream_assistant_response"),

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from yiemagent_nb.core.blocks import NAMELESS
 from yiemagent_nb.core.events import (
     AgentEnd,
     AgentStart,
@@ -30,7 +29,8 @@ from yiemagent_nb.core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from yiemagent_nb.core.reading import read_arguments
+from yiemagent_nb.core.reading.blocks import NAMELESS
+from yiemagent_nb.core.reading.fields import read_arguments
 
 __all__ = ["EventGrammar", "check_history", "check_request", "users_texts"]
 

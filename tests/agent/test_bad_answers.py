@@ -11,7 +11,6 @@ import pytest
 from agent.script import Model, Recorder, check_agent, forever, history_of
 from agent.wrongs import Unreadable, raiser
 
-from yiemagent_nb.core import concurrency
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.backend import LlmCall
 from yiemagent_nb.core.events import AgentError, Event
@@ -284,12 +283,6 @@ async def test_a_stream_without_a_piece_is_an_error() -> None:
     assert answer.stop_reason == "error"
     assert "nothing in it" in str(answer.error_message)
     await check_agent(agent, recorder)
-
-
-@pytest.fixture
-def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait long for what does not stop."""
-    monkeypatch.setattr(concurrency, "ABORT_GRACE", 0.01)
 
 
 @pytest.mark.usefixtures("short_grace")

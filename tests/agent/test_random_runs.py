@@ -341,13 +341,13 @@ class Play:
 
     async def settle(self) -> None:
         """Wait until nothing works any more, in threads neither."""
-        while True:
+        quiet = 0
+        while quiet < 2:  # once more, since a thread may have left something to do for the loop
             await self.agent.wait_idle()
             for _ in range(4):
                 await asyncio.sleep(0)
             busy = any(thread.name.startswith("yiemagent_nb") for thread in threading.enumerate())
-            if not busy and not self.agent.is_running:
-                return
+            quiet = 0 if busy or self.agent.is_running else quiet + 1
 
     def check(self) -> None:
         """What must hold whenever the agent is idle."""

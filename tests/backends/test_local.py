@@ -17,8 +17,6 @@ import psutil
 import pytest
 
 from yiemagent_nb.backends.local import Local
-from yiemagent_nb.core.assemble import Assembler
-from yiemagent_nb.core.blocks import Delta
 from yiemagent_nb.core.errors import (
     BackendError,
     BackendTimeoutError,
@@ -28,6 +26,8 @@ from yiemagent_nb.core.errors import (
     StreamInterruptedError,
 )
 from yiemagent_nb.core.messages import AssistantMessage
+from yiemagent_nb.core.reading.assemble import Assembler
+from yiemagent_nb.core.reading.blocks import Delta
 
 pytestmark = pytest.mark.requirement("Y P-003", "Y US-005", "Y FR-002")
 

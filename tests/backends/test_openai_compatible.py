@@ -22,7 +22,6 @@ from wire.case_server import CaseServer
 from yiemagent_nb.backends.http import Timeouts
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
 from yiemagent_nb.backends.retry import RetryPolicy
-from yiemagent_nb.core.assemble import Assembler
 from yiemagent_nb.core.backend import DescribedBackend, describe_backend
 from yiemagent_nb.core.errors import (
     AuthenticationError,
@@ -37,6 +36,7 @@ from yiemagent_nb.core.errors import (
 )
 from yiemagent_nb.core.messages import AssistantMessage
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel
+from yiemagent_nb.core.reading.assemble import Assembler
 from yiemagent_nb.core.signal import AbortSignal
 
 pytestmark = pytest.mark.requirement("Y FR-002", "Y US-005", "Y P-003")

@@ -1,6 +1,6 @@
 """The agent's figures beside a loop that is written by hand on httpx2, in one run.
 
-    python tests/bench/run.py [--only rounds,deltas] [--repeat 9] [--json] [--tiny]
+    python tests/bench/run.py [--only rounds,deltas] [--repeat 7] [--json] [--tiny]
 
 A model server runs in a process of its own and answers at once, so that what is left is the cost
 of the client's side. CPU times are those of this process. Samples of both sides alternate, after

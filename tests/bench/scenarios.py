@@ -51,7 +51,7 @@ class Sizes:
     agents: int = 100
     agent_rounds: int = 20
     messages: int = 200
-    repeat: int = 9
+    repeat: int = 7
 
     @property
     def heavy_repeat(self) -> int:

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from yiemagent_nb.core.assemble import Assembler
-from yiemagent_nb.core.blocks import Delta
 from yiemagent_nb.core.errors import (
     BackendError,
     BackendRateLimitedError,
@@ -19,7 +17,6 @@ from yiemagent_nb.core.errors import (
     ServerError,
     StreamInterruptedError,
 )
-from yiemagent_nb.core.extract import extract
 from yiemagent_nb.core.messages import (
     AssistantMessage,
     AssistantToolCallMessage,
@@ -28,7 +25,10 @@ from yiemagent_nb.core.messages import (
     TextContent,
     ToolCall,
 )
-from yiemagent_nb.core.reading import REASONING_FIELDS
+from yiemagent_nb.core.reading.assemble import Assembler
+from yiemagent_nb.core.reading.blocks import Delta
+from yiemagent_nb.core.reading.extract import extract
+from yiemagent_nb.core.reading.fields import REASONING_FIELDS
 
 pytestmark = pytest.mark.requirement("Y SD-009")
 

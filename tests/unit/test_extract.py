@@ -14,7 +14,6 @@ from yiemagent_nb.core.errors import (
     ContextLengthError,
     MalformedResponseError,
 )
-from yiemagent_nb.core.extract import extract
 from yiemagent_nb.core.messages import (
     AssistantMessage,
     AssistantToolCallMessage,
@@ -24,6 +23,7 @@ from yiemagent_nb.core.messages import (
     ToolCall,
 )
 from yiemagent_nb.core.models import Usage
+from yiemagent_nb.core.reading.extract import extract
 
 pytestmark = pytest.mark.requirement("Y FR-002", "Y SD-009")
 

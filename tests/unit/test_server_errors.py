@@ -17,7 +17,7 @@ from yiemagent_nb.core.errors import (
     QuotaExceededError,
     ServerError,
 )
-from yiemagent_nb.core.server_errors import MAX_WORDS, is_loading, is_retryable, quote, server_error
+from yiemagent_nb.core.reading.server_errors import MAX_WORDS, is_loading, is_retryable, quote, server_error
 
 pytestmark = pytest.mark.requirement("Y FR-002", "A SPEC-7.2")
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yiemagent_nb.core.assemble import Assembler
-from yiemagent_nb.core.extract import extract
 from yiemagent_nb.core.messages import AssistantMessage, ReasoningContent, TextContent, ToolCall
+from yiemagent_nb.core.reading.assemble import Assembler
+from yiemagent_nb.core.reading.extract import extract
 
 pytestmark = pytest.mark.requirement("Y FR-002")
 

@@ -19,7 +19,7 @@ from yiemagent_nb.core.errors import (
     StreamInterruptedError,
 )
 from yiemagent_nb.core.messages import AssistantMessage, ToolCall
-from yiemagent_nb.core.server_errors import is_retryable
+from yiemagent_nb.core.reading.server_errors import is_retryable
 
 ERRORS: Mapping[str, type[BackendError]] = {
     "context_overflow": ContextLengthError,

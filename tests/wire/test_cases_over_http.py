@@ -13,11 +13,11 @@ from wire.expectations import check_error, check_message
 from yiemagent_nb.backends.http import Timeouts
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
 from yiemagent_nb.backends.retry import RetryPolicy
-from yiemagent_nb.core.assemble import Assembler
-from yiemagent_nb.core.blocks import Delta
 from yiemagent_nb.core.errors import BackendError
-from yiemagent_nb.core.extract import extract
 from yiemagent_nb.core.messages import AssistantMessage
+from yiemagent_nb.core.reading.assemble import Assembler
+from yiemagent_nb.core.reading.blocks import Delta
+from yiemagent_nb.core.reading.extract import extract
 
 pytestmark = pytest.mark.requirement("Y SP-017", "Y SP-018", "Y FR-002", "Y US-005", "Y SD-009", "Y P-003")
 

@@ -11,9 +11,9 @@ from wire.expectations import check_error, check_message
 
 from yiemagent_nb.backends.chat_stream import ChatStreamReader
 from yiemagent_nb.backends.sse import SseDecoder
-from yiemagent_nb.core.assemble import Assembler
 from yiemagent_nb.core.errors import BackendError
 from yiemagent_nb.core.messages import AssistantMessage
+from yiemagent_nb.core.reading.assemble import Assembler
 
 pytestmark = pytest.mark.requirement("Y SP-017", "Y SP-018", "Y SD-009")
 

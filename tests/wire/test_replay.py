@@ -9,8 +9,8 @@ import pytest
 from wire.case_server import CaseServer, load_cases
 
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
-from yiemagent_nb.core.assemble import Assembler
 from yiemagent_nb.core.messages import AssistantMessage, TextContent, ToolResultMessage, UserMessage
+from yiemagent_nb.core.reading.assemble import Assembler
 from yiemagent_nb.core.request import RequestBuilder
 
 pytestmark = pytest.mark.requirement("Y SP-018", "Y SD-009")

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from yiemagent_nb.core.errors import MalformedResponseError
-from yiemagent_nb.core.server_errors import quote
+from yiemagent_nb.core.reading.server_errors import quote
 
 __all__ = ["no_json", "parse_json", "plain_text"]
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 from yiemagent_nb.backends.bodies import no_json, parse_json
 from yiemagent_nb.backends.sse import SseDecoder
 from yiemagent_nb.core.errors import BackendError, MalformedResponseError, StreamInterruptedError
-from yiemagent_nb.core.reading import REASONING_FIELDS
-from yiemagent_nb.core.server_errors import error_body, quote, server_error
+from yiemagent_nb.core.reading.fields import REASONING_FIELDS
+from yiemagent_nb.core.reading.server_errors import error_body, quote, server_error
 
 __all__ = ["ChatStreamReader"]
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from yiemagent_nb.core.errors import InvalidParametersError
-from yiemagent_nb.core.reading import dump_json, text_of
+from yiemagent_nb.core.reading.fields import dump_json, text_of
 
 __all__ = ["call_chunk", "choose_tools", "forced_call_request"]
 

@@ -28,7 +28,7 @@ from yiemagent_nb.core.errors import (
     InvalidParametersError,
     StreamInterruptedError,
 )
-from yiemagent_nb.core.server_errors import quote, server_error
+from yiemagent_nb.core.reading.server_errors import quote, server_error
 
 __all__ = ["Answer", "AsyncHttpClient", "HttpConnection", "Timeouts", "is_loopback"]
 

@@ -25,7 +25,7 @@ from yiemagent_nb.core.errors import (
     StreamInterruptedError,
 )
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel
-from yiemagent_nb.core.reading import as_mapping
+from yiemagent_nb.core.reading.fields import as_mapping
 from yiemagent_nb.core.signal import AbortSignal
 
 __all__ = ["Local"]

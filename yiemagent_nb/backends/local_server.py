@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from yiemagent_nb.core.errors import BackendTimeoutError, ServerError
-from yiemagent_nb.core.server_errors import quote
+from yiemagent_nb.core.reading.server_errors import quote
 
 __all__ = ["LocalServer"]
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from yiemagent_nb.core.errors import MalformedResponseError
 from yiemagent_nb.core.models import LlmModel, ModelCost
-from yiemagent_nb.core.reading import as_mapping
+from yiemagent_nb.core.reading.fields import as_mapping
 
 __all__ = ["read_models"]
 

@@ -28,8 +28,8 @@ from yiemagent_nb.core.errors import (
     StreamInterruptedError,
 )
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel, nearest_thinking_level
-from yiemagent_nb.core.reading import as_mapping
-from yiemagent_nb.core.server_errors import error_body, server_error
+from yiemagent_nb.core.reading.fields import as_mapping
+from yiemagent_nb.core.reading.server_errors import error_body, server_error
 from yiemagent_nb.core.signal import AbortSignal
 
 __all__ = ["THINKING_EFFORTS", "Health", "OpenAICompatible"]

@@ -12,7 +12,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from yiemagent_nb.core.errors import BackendError, BackendTimeoutError
-from yiemagent_nb.core.server_errors import is_loading, is_retryable
+from yiemagent_nb.core.reading.server_errors import is_loading, is_retryable
 
 __all__ = ["Attempts", "RetryPolicy", "read_retry_after"]
 

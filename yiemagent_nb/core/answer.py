@@ -7,7 +7,6 @@ import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from yiemagent_nb.core.assemble import Assembler
 from yiemagent_nb.core.backend import Calling, OpenAIMessages
 from yiemagent_nb.core.concurrency import (
     Interrupted,
@@ -19,10 +18,11 @@ from yiemagent_nb.core.concurrency import (
 )
 from yiemagent_nb.core.errors import BackendError, HookError, YiemAgentError, describe_error
 from yiemagent_nb.core.events import AgentError, MessageStart, MessageUpdate
-from yiemagent_nb.core.extract import extract
 from yiemagent_nb.core.hooks import AgentContext, hook_name
 from yiemagent_nb.core.messages import AssistantMessage, new_id
 from yiemagent_nb.core.models import LlmModel
+from yiemagent_nb.core.reading.assemble import Assembler
+from yiemagent_nb.core.reading.extract import extract
 from yiemagent_nb.core.run import Run
 
 __all__ = ["answer"]

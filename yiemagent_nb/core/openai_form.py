@@ -14,8 +14,6 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
 from yiemagent_nb.core.errors import InvalidMessageRoleError, InvalidParametersError
-from yiemagent_nb.core.extract import extract
-from yiemagent_nb.core.message_form import MESSAGE_KEYS
 from yiemagent_nb.core.messages import (
     AssistantMessage,
     CustomMessage,
@@ -28,7 +26,9 @@ from yiemagent_nb.core.messages import (
     UserMessage,
     load_message,
 )
-from yiemagent_nb.core.reading import REASONING_FIELDS
+from yiemagent_nb.core.reading.extract import extract
+from yiemagent_nb.core.reading.fields import REASONING_FIELDS
+from yiemagent_nb.core.reading.message_form import MESSAGE_KEYS
 from yiemagent_nb.core.tools import Tool
 
 __all__ = [

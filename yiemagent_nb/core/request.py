@@ -26,7 +26,7 @@ from yiemagent_nb.core.messages import (
     UserMessage,
 )
 from yiemagent_nb.core.openai_form import block_to_openai, call_to_openai, tool_to_openai
-from yiemagent_nb.core.reading import REASONING_FIELDS
+from yiemagent_nb.core.reading.fields import REASONING_FIELDS
 from yiemagent_nb.core.tools import Tool
 
 __all__ = ["RequestBuilder", "RequestMessages", "WireMessage"]

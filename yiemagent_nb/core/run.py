@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from yiemagent_nb.core.approval import Approvals
-from yiemagent_nb.core.assemble import Assembler
 from yiemagent_nb.core.backend import Calling
 from yiemagent_nb.core.config import LoopConfig
 from yiemagent_nb.core.events import Event, MessageEnd, MessageStart, Trace
 from yiemagent_nb.core.hooks import AgentContext
 from yiemagent_nb.core.messages import AssistantMessage, Message, new_id
+from yiemagent_nb.core.reading.assemble import Assembler
 from yiemagent_nb.core.results import ToolResult
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.state import AgentState

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from yiemagent_nb.core.assemble import Assembler
 from yiemagent_nb.core.messages import AssistantMessage, AssistantToolCallMessage
+from yiemagent_nb.core.reading.assemble import Assembler
 
 __all__ = ["extract"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from yiemagent_nb.core.blocks import Delta
-from yiemagent_nb.core.content import GrowingContent
-from yiemagent_nb.core.reading import as_mapping, dump_json, read_call, text_of
+from yiemagent_nb.core.reading.blocks import Delta
+from yiemagent_nb.core.reading.content import GrowingContent
+from yiemagent_nb.core.reading.fields import as_mapping, dump_json, read_call, text_of
 
 __all__ = ["ResponsesReader"]
 

@@ -24,8 +24,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from yiemagent_nb.core.reading import read_call
-from yiemagent_nb.core.tags import held_suffix
+from yiemagent_nb.core.reading.fields import read_call
+from yiemagent_nb.core.reading.tags import held_suffix
 
 __all__ = ["TextCall", "TextCalls", "split_text_calls"]
 

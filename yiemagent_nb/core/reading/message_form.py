@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from yiemagent_nb.core.blocks import Delta
-from yiemagent_nb.core.content import GrowingContent
 from yiemagent_nb.core.errors import MalformedResponseError
 from yiemagent_nb.core.messages import ImageContent
-from yiemagent_nb.core.reading import as_mapping, clean_text, first_reasoning, text_of
-from yiemagent_nb.core.server_errors import quote
+from yiemagent_nb.core.reading.blocks import Delta
+from yiemagent_nb.core.reading.content import GrowingContent
+from yiemagent_nb.core.reading.fields import as_mapping, clean_text, first_reasoning, text_of
+from yiemagent_nb.core.reading.server_errors import quote
 
 __all__ = ["CONTENT_TYPES", "MESSAGE_KEYS", "read_content_blocks", "read_message", "unknown_form"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from yiemagent_nb.core.blocks import Block, CallBlock, Delta
 from yiemagent_nb.core.messages import AssistantContent, ImageContent, ReasoningContent, TextContent
-from yiemagent_nb.core.reading import clean_text, clean_tool_name, dump_json, has_surrogates, read_call
-from yiemagent_nb.core.tags import ThinkTags, split_lone_close
-from yiemagent_nb.core.text_calls import TextCalls
+from yiemagent_nb.core.reading.blocks import Block, CallBlock, Delta
+from yiemagent_nb.core.reading.fields import clean_text, clean_tool_name, dump_json, has_surrogates, read_call
+from yiemagent_nb.core.reading.tags import ThinkTags, split_lone_close
+from yiemagent_nb.core.reading.text_calls import TextCalls
 
 __all__ = ["GrowingContent"]
 

@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from yiemagent_nb.core.blocks import Delta
-from yiemagent_nb.core.content import GrowingContent
 from yiemagent_nb.core.errors import MalformedResponseError, StreamInterruptedError
-from yiemagent_nb.core.message_form import (
-    CONTENT_TYPES,
-    EXPECTED_FORMS,
-    MESSAGE_KEYS,
-    read_content_blocks,
-    read_message,
-    unknown_form,
-)
 from yiemagent_nb.core.messages import (
     AssistantMessage,
     AssistantToolCallMessage,
@@ -29,9 +19,19 @@ from yiemagent_nb.core.messages import (
     ToolCall,
 )
 from yiemagent_nb.core.models import Usage
-from yiemagent_nb.core.reading import as_mapping, clean_text, dump_json, read_stop_reason, read_usage
-from yiemagent_nb.core.responses_form import ResponsesReader
-from yiemagent_nb.core.server_errors import error_body, server_error
+from yiemagent_nb.core.reading.blocks import Delta
+from yiemagent_nb.core.reading.content import GrowingContent
+from yiemagent_nb.core.reading.fields import as_mapping, clean_text, dump_json, read_stop_reason, read_usage
+from yiemagent_nb.core.reading.message_form import (
+    CONTENT_TYPES,
+    EXPECTED_FORMS,
+    MESSAGE_KEYS,
+    read_content_blocks,
+    read_message,
+    unknown_form,
+)
+from yiemagent_nb.core.reading.responses_form import ResponsesReader
+from yiemagent_nb.core.reading.server_errors import error_body, server_error
 
 __all__ = ["Assembler", "Delta"]
 

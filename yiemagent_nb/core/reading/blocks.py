@@ -13,7 +13,7 @@ from yiemagent_nb.core.messages import (
     ToolCall,
     new_id,
 )
-from yiemagent_nb.core.reading import clean_text, has_surrogates, read_arguments
+from yiemagent_nb.core.reading.fields import clean_text, has_surrogates, read_arguments
 
 __all__ = ["Block", "CallBlock", "Delta"]
 
