@@ -59,7 +59,7 @@ async def test_a_plain_reply_is_one_turn() -> None:
     await check_agent(agent, recorder)
 
 
-@pytest.mark.requirement("A FR-002", "A SPEC-1.3")
+@pytest.mark.requirement("A FR-002", "A SPEC-1.3", "A SD-002")
 async def test_parallel_calls_end_as_they_finish_and_stand_in_the_order_of_the_calls() -> None:
     first, second, tools = gates()
     agent = Agent(Model([*TWO_CALLS], "done"), tools=tools)
@@ -79,7 +79,7 @@ async def test_parallel_calls_end_as_they_finish_and_stand_in_the_order_of_the_c
 
 
 @pytest.mark.parametrize("by", ["the agent", "one tool"])
-@pytest.mark.requirement("A FR-002", "A SPEC-1.3")
+@pytest.mark.requirement("A FR-002", "A SPEC-1.3", "A SD-002")
 async def test_sequential_calls_end_one_before_the_next_begins(by: str) -> None:
     first, second, tools = gates("sequential" if by == "one tool" else None)
     agent = Agent(
