@@ -59,7 +59,7 @@ class Figure:
         limit = f"{self.target.limit:,g}"
         if self.target.of == "ratio":
             return f"{sign} {limit}x"
-        return f"{sign} {'+' if self.target.of == 'difference' else ''}{limit} {self.unit}"
+        return f"{sign} {'+' if self.target.of == 'difference' else ''}{limit} {self.unit}".rstrip()
 
     @property
     def met(self) -> bool | None:
