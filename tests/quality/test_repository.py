@@ -29,7 +29,7 @@ def commands() -> list[str]:
 
 def test_readme_has_one_command_to_start_and_one_to_test() -> None:
     start, check = commands()
-    assert start.endswith("jupyter lab notebooks/01_quickstart.ipynb")
+    assert start.endswith("jupyter lab --allow-root notebooks/01_quickstart.ipynb")
     assert check.endswith("pytest")
 
 

@@ -60,7 +60,6 @@ class _Work:
     ready: list[tuple[Step, Call]] = field(default_factory=list[tuple[Step, Call]])
     questions: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
-    understood: bool = False
 
 
 def make_reply(entries: Sequence[Entry], cards: Sequence[ToolCard]) -> Reply:
@@ -108,7 +107,6 @@ def _work(topic: Topic, earlier: Sequence[Entry], cards: Sequence[ToolCard]) -> 
         if steps is None:
             steps = _planned(text, earlier, cards)
         if steps:
-            work.understood = True
             _follow(steps, topic, work)
         elif not topic.outcomes:
             work.said.append(cannot_help(text, cards, has_images=bool(topic.images)))
