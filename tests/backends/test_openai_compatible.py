@@ -299,7 +299,7 @@ class TestModels:
             ("d", 512),
             ("text-embedding-small", None),
         ]
-        assert (models[2].cost.input, models[2].cost.output, models[2].cost.cache_read) == (2.0, 10.0, 0.0)
+        assert (models[2].cost.input, models[2].cost.output, models[2].cost.cache_read) == (2.0, 10.0, 2.0)
         assert not models[2].reasoning
 
     async def test_the_first_listed_model_answers_where_none_was_named(self) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from yiemagent_nb.core.errors import InvalidParametersError
+from yiemagent_nb.backends.encoding import EncodedTools, dump
 
-__all__ = ["ChatRequest", "read_tool_choice"]
+__all__ = ["TOOL_CHOICES", "ChatRequest", "chat_fields"]
 
-_TOOL_CHOICES = frozenset({"auto", "none", "required"})
+TOOL_CHOICES = frozenset({"auto", "none", "required"})
+"""OpenAI's words for a choice of tools; any other is a tool's name."""
 
 
 class ChatRequest:
@@ -22,8 +22,7 @@ class ChatRequest:
     """
 
     def __init__(self) -> None:
-        self._tools: Sequence[Mapping[str, Any]] | None = None
-        self._encoded_tools = b""
+        self._tools = EncodedTools()
 
     def encode(
         self,
@@ -36,37 +35,23 @@ class ChatRequest:
         Raises:
             InvalidParametersError: Something in it cannot be JSON.
         """
-        parts = [_dump(fields)[:-1], b',"messages":[', _encoded(messages), b"]"]
+        parts = [dump(fields)[:-1], b',"messages":[', _encoded(messages), b"]"]
         if tools:
-            parts += (b',"tools":', self._of_tools(tools))
+            parts += (b',"tools":', self._tools.encode(tools))
         parts.append(b"}")
         return b"".join(parts)
 
-    def _of_tools(self, tools: Sequence[Mapping[str, Any]]) -> bytes:
-        if tools is not self._tools:
-            self._encoded_tools = _dump(list(tools))
-            self._tools = tools
-        return self._encoded_tools
 
-
-def read_tool_choice(choice: object) -> object:
-    """A tool choice as it is sent: one of OpenAI's words, or the object for a tool's name."""
-    if isinstance(choice, str) and choice not in _TOOL_CHOICES:
-        return {"type": "function", "function": {"name": choice}}
-    return choice
+def chat_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a request as chat completions take them: a tool's name becomes its choice."""
+    chosen = fields.get("tool_choice")
+    if isinstance(chosen, str) and chosen not in TOOL_CHOICES:
+        return {**fields, "tool_choice": {"type": "function", "function": {"name": chosen}}}
+    return dict(fields)
 
 
 def _encoded(messages: Sequence[Any]) -> bytes:
     whole: bytes | None = getattr(messages, "encoded", None)
     if whole is not None:
         return whole
-    return b",".join([getattr(message, "encoded", None) or _dump(message) for message in messages])
-
-
-def _dump(value: object) -> bytes:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
-    except (TypeError, ValueError) as error:
-        raise InvalidParametersError(
-            f"A request cannot be written as JSON: {error}.", "Give messages, tools and options as plain values."
-        ) from error
+    return b",".join([getattr(message, "encoded", None) or dump(message) for message in messages])

@@ -1,9 +1,9 @@
-"""The chunks of a streamed chat completion, read from the bytes of an answer."""
+"""The chunks of a streamed answer, of either endpoint, read from its bytes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from yiemagent_nb.backends.bodies import no_json, parse_json
@@ -21,6 +21,7 @@ _PAGE_BYTES = 200
 _decode = json.JSONDecoder().raw_decode
 _KEEP_ALIVE_EVENTS = frozenset({"ping", "keepalive", "keep-alive", "heartbeat"})
 _DELTA_KEYS = ("content", "tool_calls", "refusal", "function_call", "reasoning_details", *REASONING_FIELDS)
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.done"})
 
 
 class ChatStreamReader:
@@ -28,11 +29,15 @@ class ChatStreamReader:
 
     ``shown`` says whether something of the answer was given back, ``done`` whether the server said
     that it is over, ``over`` whether nothing more is to be read.
+
+    Args:
+        redacted: Masks keys in what errors repeat.
     """
 
-    __slots__ = ("_decoder", "_last", "_media_type", "_page", "_whole", "done", "error", "over", "shown")
+    __slots__ = ("_decoder", "_last", "_media_type", "_page", "_redacted", "_whole", "done", "error", "over", "shown")
 
-    def __init__(self) -> None:
+    def __init__(self, redacted: Callable[[str], str] = str) -> None:
+        self._redacted = redacted
         self.shown = False
         self.done = False
         self.over = False
@@ -104,6 +109,9 @@ class ChatStreamReader:
                 if not self.shown:
                     self.shown = _shows_something(chunk)
                 chunks.append(chunk)
+                if chunk.get("type") in _ENDS:
+                    self.done = self.over = True
+                    return
         if self.over and not self.shown and not self.ended:
             raise self._nothing()
 
@@ -116,15 +124,22 @@ class ChatStreamReader:
             value = self._odd(name, text)
         if name:
             if name == "error":
-                raise server_error(value)
+                raise self._said(value)
             if name in _KEEP_ALIVE_EVENTS:
                 return None
         if type(value) is not dict:
             return None
         chunk = cast("dict[str, Any]", value)
-        if "error" in chunk and (error := error_body(chunk)) is not None:
-            raise server_error(error)
+        if ("error" in chunk or "type" in chunk) and (error := error_body(chunk)) is not None:
+            raise self._said(error)
         return chunk
+
+    def _said(self, error: object) -> BackendError:
+        """The typed error; keys go before its words are cut."""
+        try:
+            return server_error(json.loads(self._redacted(json.dumps(error, ensure_ascii=False))))
+        except (ValueError, RecursionError):
+            return server_error(self._redacted(str(error)))
 
     def _odd(self, name: str, text: str) -> object:
         """What an event means whose data is no plain JSON."""
@@ -135,8 +150,9 @@ class ChatStreamReader:
                 return text
             if name in _KEEP_ALIVE_EVENTS:
                 return None
+            words = quote(self._redacted(text), 120)
             raise MalformedResponseError(
-                f'An event of the stream is no JSON: "{quote(text, 120)}".', "Ask again, or look at the server's log."
+                f'An event of the stream is no JSON: "{words}".', "Ask again, or look at the server's log."
             ) from None
 
     def _nothing(self) -> MalformedResponseError | StreamInterruptedError:
@@ -148,6 +164,10 @@ class ChatStreamReader:
 
 
 def _shows_something(chunk: Mapping[str, Any]) -> bool:
+    kind: object = chunk.get("type")
+    if isinstance(kind, str) and kind.startswith("response."):
+        # Events of the Responses API: all but those that only say how far it is, and empty items.
+        return kind.endswith(".delta") or kind.startswith("response.output_item.") or kind in _ENDS
     choices: object = chunk.get("choices")
     choice: object = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from yiemagent_nb.backends.bodies import parse_json, plain_text
+from yiemagent_nb.backends.redaction import Redactor, checked_key
 from yiemagent_nb.backends.retry import Attempts, RetryPolicy, read_retry_after
 from yiemagent_nb.core.errors import (
     BackendConnectionError,
@@ -30,7 +31,10 @@ from yiemagent_nb.core.errors import (
 )
 from yiemagent_nb.core.reading.server_errors import quote, server_error
 
-__all__ = ["Answer", "AsyncHttpClient", "HttpConnection", "Timeouts", "is_loopback"]
+__all__ = ["NOTHING_LISTENS", "Answer", "AsyncHttpClient", "HttpConnection", "Timeouts", "is_loopback"]
+
+NOTHING_LISTENS = "Nothing listens there: start the server, or check host and port."
+"""What to do where a connection was refused."""
 
 _MAX_ERROR_BYTES = 65_536
 _OK, _REDIRECT, _ERROR = 200, 300, 400
@@ -112,7 +116,8 @@ class HttpConnection:
             **headers,
         }
         self._key = key
-        self._secret = ""
+        self.redacted = Redactor(base_url, headers)
+        """Masks the keys of this connection in a text."""
         self._timeouts = timeouts
         self._retries = retries
         self._client = client
@@ -132,11 +137,13 @@ class HttpConnection:
         Raises:
             BackendError: There is no answer, or it is an error.
         """
-        self._secret = self._key() or ""
+        key = checked_key(self._key() or "")
+        self.redacted.add(key)
         try:
-            response = await self._send(path, body)
+            response = await self._send(path, body, key)
         except Exception as error:
-            raise self._wrap(error, began=False) from error
+            # Not "from error": the frames behind it hold the request's headers.
+            raise self._wrap(error, began=False) from None
         answer = Answer(self, response, None if self._client is not None else self._timeouts.between_bytes)
         if _OK <= answer.status < _REDIRECT:
             return answer
@@ -162,10 +169,9 @@ class HttpConnection:
                     raise
 
     def redact(self, error: BackendError) -> None:
-        """Take the key out of an error that repeats what a server said."""
-        if self._secret and self._secret in error.message:
-            error.message = error.message.replace(self._secret, "[key]")
-            error.args = (error.message, error.hint)
+        """Take keys out of an error that repeats what a server said."""
+        error.message = self.redacted(error.message)
+        error.args = (error.message, error.hint)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. A later request opens new ones."""
@@ -173,9 +179,9 @@ class HttpConnection:
         if client is not None:
             await client.aclose()
 
-    async def _send(self, path: str, body: bytes | None) -> Any:
+    async def _send(self, path: str, body: bytes | None, key: str) -> Any:
         method = "GET" if body is None else "POST"
-        authorization = {"Authorization": f"Bearer {self._secret}"} if self._secret else {}
+        authorization = {"Authorization": f"Bearer {key}"} if key else {}
         if self._client is not None:
             request = self._client.build_request(
                 method, self.base_url + path, content=body, headers={**self._headers, **authorization}
@@ -217,7 +223,7 @@ class HttpConnection:
 
     def _refusal(self, answer: Answer, content: bytes, retry_after: float | None) -> BackendError:
         if answer.status < _ERROR:
-            target = quote(answer.headers.get("location", "nowhere"), 200)
+            target = quote(self.redacted(answer.headers.get("location", "nowhere")), 200)
             return server_error(f"moved to {target}", status=404)
         text = self._decode(content)
         try:
@@ -227,8 +233,7 @@ class HttpConnection:
         return server_error(body, status=answer.status, retry_after=retry_after)
 
     def _decode(self, content: bytes) -> str:
-        text = content.decode("utf-8", "replace")
-        return text.replace(self._secret, "[key]") if self._secret else text
+        return self.redacted(content.decode("utf-8", "replace"))
 
     def _wrap(self, error: Exception, *, began: bool) -> BackendError:
         """The typed error for what httpx or httpx2 raised, told by its name, which both share."""
@@ -315,7 +320,7 @@ class Answer:
                 raise self._connection.silent() from None
             raise
         except Exception as error:
-            raise self._connection.interrupted(error) from error
+            raise self._connection.interrupted(error) from None
         return chunk
 
     async def read(self, limit: int | None = None) -> bytes:
@@ -413,4 +418,4 @@ def _unreachable(words: str) -> str:
         return "No such host is known: check the name in the base URL and the network."
     if "certificate" in lowered or "ssl" in lowered or "tls" in lowered:
         return "The server's certificate is not trusted, or it speaks no TLS: check https or http in the base URL."
-    return "Nothing listens there: start the server, or check host and port."
+    return NOTHING_LISTENS

@@ -48,6 +48,9 @@ def _read_model(entry: Mapping[str, Any], provider: str, base_url: str) -> LlmMo
     parameters = entry.get("supported_parameters")
     reasoning = "reasoning" in cast("Sequence[object]", parameters) if isinstance(parameters, list) else True
     prices = as_mapping(entry.get("pricing")) or {}
+    # What a list leaves out is no gift: cached tokens then cost what others do.
+    fresh = _price(prices.get("prompt")) or 0.0
+    read, write = _price(prices.get("input_cache_read")), _price(prices.get("input_cache_write"))
     return LlmModel(
         id=str(entry.get("id") or entry.get("name")),
         name=str(entry.get("name") or ""),
@@ -56,10 +59,10 @@ def _read_model(entry: Mapping[str, Any], provider: str, base_url: str) -> LlmMo
         reasoning=reasoning,
         context_window=context or _count(meta.get("n_ctx")) or _count(meta.get("n_ctx_train")),
         cost=ModelCost(
-            input=_price(prices.get("prompt")),
-            output=_price(prices.get("completion")),
-            cache_read=_price(prices.get("input_cache_read")),
-            cache_write=_price(prices.get("input_cache_write")),
+            input=fresh,
+            output=_price(prices.get("completion")) or 0.0,
+            cache_read=fresh if read is None else read,
+            cache_write=fresh if write is None else write,
         ),
     )
 
@@ -68,10 +71,10 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-def _price(value: object) -> float:
-    """Dollars per million tokens, of OpenRouter's dollars per token."""
+def _price(value: object) -> float | None:
+    """Dollars per million tokens, of OpenRouter's dollars per token; None where it is no price."""
     try:
         price = float(cast("str", value)) * 1e6
     except (TypeError, ValueError):
-        return 0.0
-    return price if 0 <= price < float("inf") else 0.0
+        return None
+    return price if 0 <= price < float("inf") else None

@@ -48,7 +48,8 @@ class Request:
     messages: tuple[Mapping[str, Any], ...]
     tools: tuple[Mapping[str, Any], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The other keywords: ``model``, ``thinking_level``, ``signal``, and what the agent adds."""
+    """The other keywords: ``model``, ``thinking_level``, ``signal``, ``response_format`` where a run wants
+    structured output (the script's answer is given as it is), and what the agent adds."""
 
 
 class Scripted:

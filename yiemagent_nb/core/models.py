@@ -72,7 +72,11 @@ class ModelCost(_Frozen):
 
 
 class LlmModel(_Frozen):
-    """A model that a backend serves."""
+    """A model that a backend serves.
+
+    ``context_window`` and ``max_tokens`` are numbers of tokens; ``loaded`` says whether the server
+    has it in memory. Each is None where nobody says.
+    """
 
     id: str = Field(min_length=1)
     name: str = ""
@@ -84,6 +88,7 @@ class LlmModel(_Frozen):
     cost: ModelCost = ModelCost()
     context_window: int | None = Field(default=None, gt=0)
     max_tokens: int | None = Field(default=None, gt=0)
+    loaded: bool | None = None
 
 
 def nearest_thinking_level(

@@ -44,14 +44,16 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 class WireMessage(dict[str, Any]):
     """A message as it is sent: a read-only dict that keeps its JSON as ``encoded``.
 
-    To change one, copy it: ``{**message, "content": "…"}``.
+    ``source`` is the message that it was made of, for endpoints with a form of their own; None for
+    what stands in no history. To change one, copy it: ``{**message, "content": "…"}``.
     """
 
-    __slots__ = ("encoded",)
+    __slots__ = ("encoded", "source")
 
     encoded: bytes
+    source: Message | None
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
+    def __init__(self, fields: Mapping[str, Any], source: Message | None = None) -> None:
         try:
             encoded = to_json(fields)
         except PydanticSerializationError:
@@ -59,6 +61,7 @@ class WireMessage(dict[str, Any]):
             encoded = to_json(fields)
         super().__init__(fields)
         self.encoded = encoded
+        self.source = source
 
     def _read_only(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("messages of a request are read-only: copy one to change it, {**message, 'content': …}")
@@ -170,7 +173,7 @@ class RequestBuilder:
         made = self._made.get(id(message))
         if made is None:
             fields = _wire_fields(message, self._provider)
-            made = (message, None if fields is None else WireMessage(fields))
+            made = (message, None if fields is None else WireMessage(fields, message))
             self._made[id(message)] = made
         return made[1]
 
