@@ -3,7 +3,7 @@
 A case is one JSON file in ``cases/``: what a server was seen to answer, byte for byte, and what a
 client must make of it. Its fields: ``kind`` (``stream``, ``json``, ``error``, ``stream_json``),
 ``tools`` (the names that are offered), ``http`` (status, headers, framing) and ``body`` or, for
-several requests, ``sequence``; ``options``, ``expect``. A body is a string or a list of writes:
+several requests, ``sequence``; ``paths`` (answers to GET, by path); ``options``, ``expect``. A body is a string or a list of writes:
 a string, ``{"b64"}``, ``{"text", "repeat"}``, ``{"sleep_ms"}``, ``{"abort"}``.
 """
 
@@ -78,6 +78,7 @@ class CaseServer:
         self.base_url = ""
         self.connections = 0
         self._answers: list[Mapping[str, Any]] = case.get("sequence") or [case]
+        self._paths: Mapping[str, Mapping[str, Any]] = case.get("paths", {})
         self._seed = seed
         self._clients: set[asyncio.Task[None]] = set()
 
@@ -111,7 +112,10 @@ class CaseServer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         raw = await reader.readexactly(int(headers.get("content-length", "0")))
-        self.requests.append(Request(head[0].split(" ")[1], headers, json.loads(raw) if raw else None, raw))
+        path = head[0].split(" ")[1]
+        if path in self._paths:
+            return await self._answer(self._paths[path], writer)
+        self.requests.append(Request(path, headers, json.loads(raw) if raw else None, raw))
         answer = self._answers[min(len(self.requests), len(self._answers)) - 1]
         return await self._answer(answer, writer)
 
