@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from yiemagent_nb.core.approval import Approvals, Decision, approve
     from yiemagent_nb.core.channels import SHUTDOWN, Channel
     from yiemagent_nb.core.config import LoopConfig
-    from yiemagent_nb.core.errors import YiemAgentError
+    from yiemagent_nb.core.errors import OutputInvalidError, YiemAgentError
     from yiemagent_nb.core.events import (
         AgentEnd,
         AgentError,
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     )
     from yiemagent_nb.core.models import Cost, LlmModel, ModelCost, ThinkingLevel, Usage
     from yiemagent_nb.core.openai_form import from_openai, parse_messages, to_openai, tool_to_openai
+    from yiemagent_nb.core.output import OutputFormat
     from yiemagent_nb.core.reading.extract import extract
     from yiemagent_nb.core.results import ToolResult
     from yiemagent_nb.core.signal import AbortSignal
@@ -92,7 +93,7 @@ _HOMES = {
     "core.approval": ("Approvals", "Decision", "approve"),
     "core.channels": ("SHUTDOWN", "Channel"),
     "core.config": ("LoopConfig",),
-    "core.errors": ("YiemAgentError",),
+    "core.errors": ("OutputInvalidError", "YiemAgentError"),
     "core.events": (
         "AgentEnd",
         "AgentError",
@@ -115,6 +116,7 @@ _HOMES = {
         "dump_event",
         "load_event",
     ),
+    "core.output": ("OutputFormat",),
     "core.reading.extract": ("extract",),
     "core.hooks": ("AfterToolCallContext", "AgentContext", "BeforeToolCallContext", "BeforeToolCallResult"),
     "core.limits": ("Limits",),
@@ -186,6 +188,8 @@ __all__ = [
     "MessageUpdate",
     "ModelCost",
     "OpenAICompatible",
+    "OutputFormat",
+    "OutputInvalidError",
     "QueueChanged",
     "ReasoningContent",
     "Scripted",

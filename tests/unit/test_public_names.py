@@ -52,6 +52,8 @@ PUBLIC_NAMES = [
     "MessageUpdate",
     "ModelCost",
     "OpenAICompatible",
+    "OutputFormat",
+    "OutputInvalidError",
     "QueueChanged",
     "ReasoningContent",
     "Scripted",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Literal, Self, final, get_args
+from typing import Any, Final, Literal, Self, TypeVar, final, get_args, overload
 
 from yiemagent_nb.core.approval import Approval, Approvals
-from yiemagent_nb.core.backend import DescribedBackend, LlmCall, default_backend, describe_backend
+from yiemagent_nb.core.backend import DescribedBackend, DescribesModels, LlmCall, default_backend, describe_backend
 from yiemagent_nb.core.channels import Channel, Shutdown
 from yiemagent_nb.core.config import FormatMessages, LoopConfig, PrepareContext
 from yiemagent_nb.core.errors import InvalidParametersError
@@ -19,6 +19,7 @@ from yiemagent_nb.core.limits import Limits
 from yiemagent_nb.core.messages import AssistantMessage, Message
 from yiemagent_nb.core.models import THINKING_LEVELS, LlmModel, ThinkingLevel
 from yiemagent_nb.core.openai_form import parse_messages
+from yiemagent_nb.core.output import OutputFormat
 from yiemagent_nb.core.queues import PromptInput, QueueMode, Sendable, read_prompt
 from yiemagent_nb.core.runner import Runner
 from yiemagent_nb.core.runtime import ask_in_thread, ask_nested, can_be_nested, running_loop
@@ -27,6 +28,8 @@ from yiemagent_nb.core.state import AgentState
 from yiemagent_nb.core.tools import ExecutionMode, Tool, as_tools
 
 __all__ = ["UNCHANGED", "Agent", "Unchanged"]
+
+T = TypeVar("T")
 
 
 @final
@@ -203,20 +206,50 @@ class Agent:
 
     # Talking to it
 
-    async def prompt(self, input: PromptInput) -> AssistantMessage:  # noqa: A002 - the term of the contract
-        """Say something and wait for the end of the run; returns its last answer.
+    @overload
+    async def prompt(self, input: PromptInput) -> AssistantMessage: ...
+    @overload
+    async def prompt(self, input: PromptInput, *, output_type: type[T], output_retries: int = 2) -> T: ...
+    @overload
+    async def prompt(self, input: PromptInput, *, output_type: object, output_retries: int = 2) -> Any: ...
+    async def prompt(self, input: PromptInput, *, output_type: Any = None, output_retries: int = 2) -> Any:  # noqa: A002
+        """Say something and wait for the end of the run; returns its last answer, or what it says.
 
-        A failed or aborted run returns too: see the answer's ``stop_reason``. Cancelling the
-        caller aborts the run.
+        Without ``output_type``, a failed or aborted run returns too: see the answer's
+        ``stop_reason``. Cancelling the caller aborts the run.
+
+        Args:
+            input: A string, a message, or several.
+            output_type: What the last answer must be: a pydantic model, a dataclass, a ``TypedDict``,
+                or any annotation that pydantic knows, such as ``list[Person]``. The model may use its
+                tools before. An answer that does not fit is told so, in a user's message.
+            output_retries: How often it is told, at most.
+
+        Returns:
+            The last answer; with ``output_type``, a value of that type.
+
+        Example::
+
+            class Person(BaseModel):
+                name: str
+                age: int
+
+            person = await agent.prompt("Ada Lovelace is 36 years old.", output_type=Person)
 
         Raises:
+            OutputInvalidError: The run ended without an answer that fits ``output_type``. It carries
+                the answer; the history has everything.
+            InvalidParametersError: ``output_type`` has no JSON Schema; nothing was sent.
             AgentBusyError: A run is active; use ``steer`` or ``follow_up``.
             InvalidMessageRoleError: A message that people do not send.
             RateLimitedError: A limit is reached; nothing was sent.
             AgentClosedError: The agent was shut down.
         """
         messages = read_prompt(input)
-        return await self._runner.binding.run(lambda: self._runner.prompt(messages))
+        if output_type is None:
+            return await self._runner.binding.run(lambda: self._runner.prompt(messages))
+        output: OutputFormat[Any] = OutputFormat(output_type, retries=output_retries)
+        return await self._runner.binding.run(lambda: self._runner.prompt_for(messages, output))
 
     async def continue_(self) -> AssistantMessage:
         """Go on from the history as it stands, as after an error; returns the run's last answer.
@@ -230,7 +263,13 @@ class Agent:
         """
         return await self._runner.binding.run(self._runner.continue_)
 
-    def ask(self, input: PromptInput) -> AssistantMessage:  # noqa: A002
+    @overload
+    def ask(self, input: PromptInput) -> AssistantMessage: ...
+    @overload
+    def ask(self, input: PromptInput, *, output_type: type[T], output_retries: int = 2) -> T: ...
+    @overload
+    def ask(self, input: PromptInput, *, output_type: object, output_retries: int = 2) -> Any: ...
+    def ask(self, input: PromptInput, *, output_type: Any = None, output_retries: int = 2) -> Any:  # noqa: A002
         """``prompt`` for synchronous code: a plain script, or a cell without ``await``.
 
         In a script the agent moves to an event loop in a thread of its own. Inside a running loop
@@ -239,17 +278,27 @@ class Agent:
         meanwhile, and the agent needs ``runtime="thread"``. Ctrl-C aborts the run and leaves the
         agent usable.
 
+        Args:
+            input: As for ``prompt``.
+            output_type: As for ``prompt``.
+            output_retries: As for ``prompt``.
+
         Raises:
+            OutputInvalidError: As for ``prompt``.
             InvalidParametersError: A hook waits for a click, which cannot arrive in a nested run.
             KeyboardInterrupt: Ctrl-C was pressed.
         """
+
+        def work() -> Coroutine[Any, Any, Any]:
+            return self.prompt(input, output_type=output_type, output_retries=output_retries)
+
         loop = running_loop()
         binding = self._runner.binding
         if loop is not None:
             _refuse_clicks(self._config.before_tool_call)
             if can_be_nested(loop) or not binding.has_thread:
-                return ask_nested(loop, lambda: self.prompt(input), self.abort)
-        return ask_in_thread(binding.for_synchronous_code(), lambda: self.prompt(input), self.abort)
+                return ask_nested(loop, work, self.abort)
+        return ask_in_thread(binding.for_synchronous_code(), work, self.abort)
 
     async def stream(self, input: PromptInput) -> AsyncGenerator[Event, None]:  # noqa: A002
         """Say something and yield the events of the run. Leaving the iteration early aborts it.
@@ -364,8 +413,7 @@ class Agent:
         _require_callable("llm_call", llm_call)
         self._config.model = _as_model(model, llm_call)
         self._config.llm_call = llm_call
-        name = self._config.model.id if self._config.model else None
-        self._runner.tell(BackendChanged(self.backend_label, name))
+        self._tell_backend()
 
     def set_tools(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
         """Replace the tools from the next turn on, in mid-run too.
@@ -421,10 +469,15 @@ class Agent:
         """
         _require_one_of("thinking_level", level, THINKING_LEVELS)
         self._config.thinking_level = level
+        self._tell_backend()
 
     def set_limits(self, limits: Limits) -> None:
         """Change what the agent may do."""
         self._config.limits = limits
+
+    def _tell_backend(self) -> None:
+        name = self._config.model.id if self._config.model else None
+        self._runner.tell(BackendChanged(self.backend_label, name))
 
 
 def _refuse_clicks(hooks: object) -> None:
@@ -450,7 +503,7 @@ def _require_one_of(name: str, value: object, words: Sequence[str]) -> None:
 
 def _as_model(model: LlmModel | str | None, llm_call: LlmCall) -> LlmModel | None:
     if isinstance(model, str):
-        return LlmModel(id=model)
+        return llm_call.describe_model(model) if isinstance(llm_call, DescribesModels) else LlmModel(id=model)
     if model is None and isinstance(llm_call, DescribedBackend):
         return llm_call.model
     return model

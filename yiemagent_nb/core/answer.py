@@ -20,7 +20,7 @@ from yiemagent_nb.core.errors import BackendError, HookError, YiemAgentError, de
 from yiemagent_nb.core.events import AgentError, MessageStart, MessageUpdate
 from yiemagent_nb.core.hooks import AgentContext, hook_name
 from yiemagent_nb.core.messages import AssistantMessage, new_id
-from yiemagent_nb.core.models import LlmModel
+from yiemagent_nb.core.models import LlmModel, ModelCost
 from yiemagent_nb.core.reading.assemble import Assembler
 from yiemagent_nb.core.reading.extract import extract
 from yiemagent_nb.core.run import Run
@@ -80,6 +80,9 @@ async def _ask(
     if config.prepare_context is not None:
         context = await _call_hook(config.prepare_context, AgentContext, run.state())
         run.step("context.prepared", messages=len(context.messages))
+    output = run.output
+    if output is not None and not calling.takes("response_format"):
+        context = AgentContext(output.instruct(context.system_prompt), context.messages, context.tools)
     if config.format_messages is None:
         messages: OpenAIMessages = config.request_builder.build(
             context.system_prompt, context.messages, calling.provider
@@ -89,13 +92,15 @@ async def _ask(
     run.step("messages.formatted", messages=len(messages))
     if run.signal.aborted:
         raise Interrupted
-    offered = {
+    offered: dict[str, Any] = {
         **config.options,
         "tools": config.request_builder.build_tools(context.tools),
         "model": model,
         "thinking_level": config.thinking_level,
         "signal": run.signal,
     }
+    if output is not None:
+        offered["response_format"] = output.response_format
     run.step("llm.called", messages=len(messages), tools=len(context.tools))
     response: object = await _call(calling, messages, offered)
     if isinstance(response, AsyncIterable):
@@ -171,7 +176,7 @@ def _complete(run: Run, calling: Calling, model: LlmModel | None, message: Assis
     if model is not None:
         if not message.model:
             update["model"] = model.id
-        if message.usage is not None and message.usage.cost is None:
+        if message.usage is not None and message.usage.cost is None and model.cost != ModelCost():
             update["usage"] = message.usage.model_copy(update={"cost": model.cost.of(message.usage)})
     if update:
         message = message.model_copy(update=update)

@@ -2,7 +2,10 @@
 
 A backend is called as ``llm_call(messages, *, tools, model, thinking_level, signal, **options)``
 and is given those of the keywords that it declares, so ``def llm_call(messages): …`` works. It
-may be sync (it then runs in a worker thread) or async, and gives back
+may be sync (it then runs in a worker thread) or async. Where a run wants structured output, there
+is also ``response_format``, in OpenAI's chat form: ``{"type": "json_schema", "json_schema": {"name":
+…, "schema": …}}``; a backend that does not declare it is told in the system prompt instead. It gives
+back
 
 - a whole response: a string or any mapping that ``extract`` reads, or
 - an iterator, async or not, of pieces that ``Assembler.feed`` reads: strings (text), OpenAI
@@ -22,6 +25,7 @@ from yiemagent_nb.core.models import LlmModel
 __all__ = [
     "Calling",
     "DescribedBackend",
+    "DescribesModels",
     "LlmCall",
     "LlmResponse",
     "OpenAIMessages",
@@ -54,6 +58,15 @@ class DescribedBackend(Protocol):
     @property
     def model(self) -> LlmModel | None:
         """The model that answers when the agent names none."""
+        ...
+
+
+@runtime_checkable
+class DescribesModels(Protocol):
+    """A backend that knows something of models by their names."""
+
+    def describe_model(self, model: str) -> LlmModel:
+        """What is known of a model: whether it can think, its context, its price."""
         ...
 
 
@@ -111,6 +124,10 @@ class Calling:
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         provider = llm_call.provider if described else ""
         return cls(llm_call, provider, described, described or is_async, _declared_keywords(cast("LlmCall", llm_call)))
+
+    def takes(self, keyword: str) -> bool:
+        """Whether the backend declares a keyword, or takes all."""
+        return self.keywords is None or keyword in self.keywords
 
     def accepted(self, offered: Mapping[str, Any]) -> Mapping[str, Any]:
         """Those of ``offered`` that the backend takes."""

@@ -11,6 +11,7 @@ from yiemagent_nb.core.hooks import AfterToolCall, AgentContext, BeforeToolCall
 from yiemagent_nb.core.limits import Limits
 from yiemagent_nb.core.messages import AssistantMessage, Message
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel
+from yiemagent_nb.core.output import OutputFormat
 from yiemagent_nb.core.request import RequestBuilder
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.state import AgentState
@@ -45,6 +46,7 @@ class LoopConfig:
         limits: ``max_turns``, ``max_cost`` and ``concurrent_tool_calls`` bind a run.
         options: Further keywords for ``llm_call``.
         text_tool_calls: Understand calls that a model writes as text.
+        output: The form that answers must have. Read once, when the run begins.
         deliver: Awaited with each answer before the run goes on.
         take_steering: Called before each further turn; returns what joins the conversation.
         take_follow_ups: Called when the run would end; what it returns goes on with it.
@@ -61,6 +63,7 @@ class LoopConfig:
     limits: Limits = field(default_factory=Limits)
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     text_tool_calls: bool = False
+    output: OutputFormat[Any] | None = None
     deliver: Callable[[AssistantMessage, AbortSignal], Awaitable[None]] | None = None
     take_steering: Callable[[], Sequence[Message]] = _nothing
     take_follow_ups: Callable[[], Sequence[Message]] = _nothing

@@ -18,6 +18,7 @@ Each carries a stable ``code``, what happened (``message``) and what to do next 
     ├── ChannelFull                CHANNEL_FULL
     ├── ChannelClosed              CHANNEL_CLOSED
     ├── SessionInvalidError        SESSION_INVALID
+    ├── OutputInvalidError         OUTPUT_INVALID
     └── BackendError               BACKEND_ERROR
         ├── AuthenticationError        AUTHENTICATION
         ├── BackendNotFoundError       NOT_FOUND
@@ -37,7 +38,10 @@ value instead: an error result, or a message whose ``stop_reason`` is ``error``.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from yiemagent_nb.core.messages import AssistantMessage
 
 __all__ = [
     "AgentBusyError",
@@ -59,6 +63,7 @@ __all__ = [
     "InvalidMessageRoleError",
     "InvalidParametersError",
     "MalformedResponseError",
+    "OutputInvalidError",
     "QuotaExceededError",
     "RateLimitedError",
     "ServerError",
@@ -191,6 +196,22 @@ class SessionInvalidError(YiemAgentError):
     """A file or store is no session, or a damaged one."""
 
     code = "SESSION_INVALID"
+
+
+class OutputInvalidError(YiemAgentError):
+    """A run ended without an answer of the type that was asked for.
+
+    Args:
+        message: What does not fit, or why there is no answer; with the backend's own words.
+        hint: What to do next.
+        answer: The last answer, as it stands in the history; None where only a text was read.
+    """
+
+    code = "OUTPUT_INVALID"
+
+    def __init__(self, message: str, hint: str = "", answer: AssistantMessage | None = None) -> None:
+        super().__init__(message, hint)
+        self.answer = answer
 
 
 class BackendError(YiemAgentError):

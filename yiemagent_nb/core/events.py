@@ -161,7 +161,7 @@ class ToolsChanged:
 
 @dataclass(frozen=True, slots=True)
 class BackendChanged:
-    """From the next turn on, this backend answers."""
+    """From the next turn on, this backend answers, at the thinking level that the agent's state has."""
 
     backend: str
     model: str | None = None

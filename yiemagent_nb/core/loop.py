@@ -5,7 +5,8 @@ and nothing waits::
 
     steering → prepare_context → format_messages → llm_call → answer
         calls:    run them, append the results, go on
-        no calls: take steering, then follow-ups, else end
+        no calls: take steering, then ask again where the answer lacks the form that is wanted,
+                  then take follow-ups, else end
 
 ``agent_loop`` and ``agent_loop_continue`` yield the events of a run. ``Agent`` is the same
 ``run_loop`` with channels and state around it.
@@ -79,20 +80,43 @@ async def _turns(run: Run, prompts: Sequence[Message]) -> EndReason:
             return "error"
         if run.signal.aborted or reply.stop_reason == "aborted":
             return "aborted"
-        if batch.results:
-            if batch.terminate:
-                return "terminated"
-            if (limit := _limit_reached(run, turns)) is not None:
-                return limit
-            pending = run.config.take_steering()
-            run.step("steering.taken", count=len(pending))
-        elif run.over_budget:
-            return "done"
-        else:
-            pending = run.config.take_steering() or run.config.take_follow_ups()
-            run.step("queues.taken", count=len(pending))
-            if not pending:
-                return "done"
+        following = _after_calls(run, batch, turns) if batch.results else _after_words(run, reply, turns)
+        if isinstance(following, str):
+            return following
+        pending = following
+
+
+def _after_calls(run: Run, batch: Batch, turns: int) -> list[Message] | EndReason:
+    """What joins the conversation behind the results, or why the run ends with them."""
+    if batch.terminate:
+        return "terminated"
+    if (limit := _limit_reached(run, turns)) is not None:
+        return limit
+    pending = [*run.config.take_steering()]
+    run.step("steering.taken", count=len(pending))
+    return pending
+
+
+def _after_words(run: Run, reply: AssistantMessage, turns: int) -> list[Message] | EndReason:
+    """What the run goes on with behind an answer without calls, or why it ends."""
+    pending = [] if run.over_budget else [*run.config.take_steering()]
+    if not pending and (correction := _correction(run, reply)) is not None:
+        if (limit := _limit_reached(run, turns)) is not None:
+            return limit
+        run.corrections += 1
+        run.step("output.corrected", count=run.corrections)
+        return [correction]
+    if run.over_budget:
+        return "done"
+    pending = pending or [*run.config.take_follow_ups()]
+    run.step("queues.taken", count=len(pending))
+    return pending or "done"
+
+
+def _correction(run: Run, reply: AssistantMessage) -> UserMessage | None:
+    """What the model is told of an answer that lacks the form that is wanted, as often as it may be."""
+    output = run.output
+    return output.correction(reply) if output is not None and run.corrections < output.retries else None
 
 
 async def _turn(run: Run, pending: Sequence[Message], number: int) -> tuple[AssistantMessage, Batch]:
@@ -131,7 +155,7 @@ def _limit_reached(run: Run, turns: int) -> EndReason | None:
     if limits.max_turns is not None and turns >= limits.max_turns:
         reason = "max_turns"
         error = RateLimitedError(
-            f"The run reached Limits.max_turns = {limits.max_turns} and ended with its tools' results.",
+            f"The run reached Limits.max_turns = {limits.max_turns} and ended before its next request.",
             "Prompt again to go on, or raise the limit.",
         )
     elif run.over_budget:

@@ -11,6 +11,7 @@ from yiemagent_nb.core.config import LoopConfig
 from yiemagent_nb.core.events import Event, MessageEnd, MessageStart, Trace
 from yiemagent_nb.core.hooks import AgentContext
 from yiemagent_nb.core.messages import AssistantMessage, Message, new_id
+from yiemagent_nb.core.output import OutputFormat
 from yiemagent_nb.core.reading.assemble import Assembler
 from yiemagent_nb.core.results import ToolResult
 from yiemagent_nb.core.signal import AbortSignal
@@ -33,6 +34,7 @@ class Run:
         approvals: Where approval hooks ask.
         tracing: Says whether ``Trace`` events are wanted.
         spent: US dollars spent before.
+        output: The form that answers must have; default: the configuration's.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Run:
         approvals: Approvals | None = None,
         tracing: Callable[[], bool] = bool,
         spent: float = 0.0,
+        output: OutputFormat[Any] | None = None,
     ) -> None:
         if not isinstance(context.messages, list):
             context.messages = list(context.messages)
@@ -61,6 +64,9 @@ class Run:
         """Results that do not stand in the history yet, by call id."""
         self.error_message: str | None = None
         self.spent = spent
+        self.output = config.output if output is None else output
+        self.corrections = 0
+        """How often the model was told that its answer does not have that form."""
         self._tracing = tracing
         self._calling = Calling.of(config.llm_call)
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from yiemagent_nb.core.approval import Approvals
 from yiemagent_nb.core.binding import LoopBinding
@@ -21,12 +21,15 @@ from yiemagent_nb.core.limits import MessageMeter
 from yiemagent_nb.core.loop import has_open_end, require_open_end, run_loop
 from yiemagent_nb.core.messages import AssistantMessage, Message, UserMessage
 from yiemagent_nb.core.openai_form import to_openai
+from yiemagent_nb.core.output import OutputFormat
 from yiemagent_nb.core.queues import Queues
 from yiemagent_nb.core.run import Run
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.tools import current_agent
 
 __all__ = ["Runner"]
+
+T = TypeVar("T")
 
 
 class Runner:
@@ -65,12 +68,21 @@ class Runner:
 
     async def prompt(self, messages: Sequence[Message]) -> AssistantMessage:
         """Run from new messages; returns the run's last answer."""
+        return _last_answer(await self._prompt(messages))
+
+    async def prompt_for(self, messages: Sequence[Message], output: OutputFormat[T]) -> T:
+        """Run from new messages; returns what the run's last answer says in the form that is wanted."""
+        run = await self._prompt(messages, output)
+        aborted = "The run was aborted." if run.signal.aborted else None
+        return output.read(_last_answer(run), run.error_message or aborted)
+
+    async def _prompt(self, messages: Sequence[Message], output: OutputFormat[Any] | None = None) -> Run:
         self.require_idle()
         if self._over_budget:
             raise self._budget_error()
         self.meter.admit(sum(isinstance(message, UserMessage) for message in messages))
         self.queues.held = False
-        return await self._result(self._start(messages))
+        return await self._result(self._start(messages, output))
 
     async def continue_(self) -> AssistantMessage:
         """Run from the history as it stands, or from what waits; returns the run's last answer."""
@@ -80,7 +92,7 @@ class Runner:
         if not prompts:
             require_open_end(messages)
         self.queues.held = False
-        return await self._result(self._start(prompts))
+        return _last_answer(await self._result(self._start(prompts)))
 
     def abort(self) -> None:
         """End the run, from any thread, and hold what waits."""
@@ -146,7 +158,7 @@ class Runner:
                 "Use steer(...) or follow_up(...), or wait with `await agent.wait_idle()`.",
             )
 
-    def _start(self, prompts: Sequence[Message]) -> asyncio.Future[AssistantMessage]:
+    def _start(self, prompts: Sequence[Message], output: OutputFormat[Any] | None = None) -> asyncio.Future[Run]:
         """Start a run in a task that has the caller's context variables."""
         signal = AbortSignal()
         signal.on_abort(self.queues.hold)
@@ -158,17 +170,18 @@ class Runner:
             approvals=self.approvals,
             tracing=lambda: self._hub.tracing,
             spent=self.spent,
+            output=output,
         )
         self._signal = signal
         self.run = run
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[AssistantMessage] = loop.create_future()
+        done: asyncio.Future[Run] = loop.create_future()
         self._task = loop.create_task(self._serve(run, prompts, done))
         abandon = self._abandon = partial(self._never_began, run, prompts, done)
         self._task.add_done_callback(lambda _: abandon())
         return done
 
-    async def _serve(self, run: Run, prompts: Sequence[Message], done: asyncio.Future[AssistantMessage]) -> None:
+    async def _serve(self, run: Run, prompts: Sequence[Message], done: asyncio.Future[Run]) -> None:
         current_agent.set(self._owner)
         try:
             reason = await run_loop(run, prompts)
@@ -182,10 +195,10 @@ class Runner:
             self.queues.hold()
         self._end(run)
         if not done.done():
-            done.set_result(_last_answer(run))
+            done.set_result(run)
         self._start_next()
 
-    def _never_began(self, run: Run, prompts: Sequence[Message], done: asyncio.Future[AssistantMessage]) -> None:
+    def _never_began(self, run: Run, prompts: Sequence[Message], done: asyncio.Future[Run]) -> None:
         """End a run whose task was cancelled before its first step. What it was to say is kept."""
         if self.run is not run:
             return
@@ -204,7 +217,7 @@ class Runner:
         self.run = None
         self._task = None
 
-    async def _result(self, done: asyncio.Future[AssistantMessage]) -> AssistantMessage:
+    async def _result(self, done: asyncio.Future[Run]) -> Run:
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
@@ -305,7 +318,7 @@ def _do_nothing() -> None:
     pass
 
 
-def _fail(done: asyncio.Future[AssistantMessage], error: AgentClosedError) -> None:
+def _fail(done: asyncio.Future[Run], error: AgentClosedError) -> None:
     if not done.done() and not done.get_loop().is_closed():
         done.set_exception(error)
         done.exception()  # nobody may be waiting for it

@@ -109,13 +109,16 @@ def format_path(parts: Iterable[object]) -> str:
     return path
 
 
-def explain_validation_error(error: ValidationError, arguments: Mapping[str, Any], known: Iterable[str]) -> list[str]:
+def explain_validation_error(
+    error: ValidationError, arguments: object, known: Iterable[str], *, whole: str = "the arguments"
+) -> list[str]:
     """Pydantic's failures as sentences, one an argument.
 
     Args:
         error: What pydantic found.
         arguments: What it was given.
         known: The names of the arguments that there are.
+        whole: What a failure of all of it is said of.
     """
     found: dict[str, tuple[list[str], str]] = {}
     for failure in error.errors(include_url=False, include_context=False):
@@ -133,7 +136,7 @@ def explain_validation_error(error: ValidationError, arguments: Mapping[str, Any
             if expectation not in expectations:
                 expectations.append(expectation)
     return [
-        f"{path or 'the arguments'} {cut(' or '.join(expectations))}{f', got {got}' if got else ''}"
+        f"{path or whole} {cut(' or '.join(expectations))}{f', got {got}' if got else ''}"
         for path, (expectations, got) in found.items()
     ]
 

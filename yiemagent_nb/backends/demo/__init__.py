@@ -3,7 +3,8 @@
 How it works, one module a step: ``conversation`` reads the request, ``slots`` the tools' schemas;
 ``talk`` answers what needs no tool; ``planning`` cuts a request into clauses, ``matching`` finds
 each one's tool and ``filling`` its arguments, from the values that ``facts`` finds; ``speaking``
-reports what came back; ``reply`` puts these together. All of it is functions over plain data, and
+reports what came back; ``reply`` puts these together; ``structured`` fills a JSON Schema where one is
+asked for, on the ground of ``blanks``. All of it is functions over plain data, and
 what the next answer is follows from the conversation alone, so nothing is remembered in between.
 """
 
@@ -17,6 +18,7 @@ from typing import Any
 
 from yiemagent_nb.backends.demo.conversation import Call, Entry, Image, read_entries, read_tools
 from yiemagent_nb.backends.demo.reply import Reply, make_reply
+from yiemagent_nb.backends.demo.structured import fill_schema, read_output_schema, without_corrections
 from yiemagent_nb.core.backend import OpenAIMessages
 from yiemagent_nb.core.models import LlmModel
 from yiemagent_nb.core.signal import AbortSignal
@@ -37,8 +39,9 @@ class Demo:
 
     It is no language model, and says so. It understands requests that name a tool or what it is
     for ("add 17 and 25", "weather in Paris and in Rome", "call add with a=1, b=2"), asks for what
-    is missing, shows errors and images, knows ``/help``, ``/tour`` and ``/markdown``, and works
-    with any tool by its JSON Schema. It needs no network, and no input makes it fail.
+    is missing, shows errors and images, fills the JSON Schema of a structured output from what was
+    said, knows ``/help``, ``/tour`` and ``/markdown``, and works with any tool by its JSON Schema.
+    It needs no network, and no input makes it fail.
 
     Token counts are estimates, of one token for four characters.
 
@@ -78,6 +81,7 @@ class Demo:
         tools: Sequence[Mapping[str, Any]] | None = None,
         thinking_level: str = "off",
         signal: AbortSignal | None = None,
+        response_format: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> AsyncIterator[Chunk]:
         """Answer, as OpenAI's chunks do.
@@ -88,9 +92,16 @@ class Demo:
             thinking_level: ``off`` keeps it from thinking aloud before an answer in words; before
                 calls it always says in a sentence why.
             signal: Ends the stream early.
+            response_format: The JSON Schema of the answer, in OpenAI's chat form. What the words and
+                the tools' results do not say gets a plain value that is valid.
         """
         entries = read_entries(messages)
+        schema = read_output_schema(response_format)
+        if schema is not None:
+            entries = without_corrections(entries)
         reply = make_reply(entries, read_tools(tools))
+        if schema is not None and not reply.calls:
+            reply = Reply(text=fill_schema(schema, entries))
         return self._stream(reply, entries, thinking=thinking_level != "off", signal=signal)
 
     async def _stream(

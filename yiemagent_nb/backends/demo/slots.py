@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from yiemagent_nb.backends.demo.words import stem, words_of_name
 
-__all__ = ["Kind", "Slot", "conforms", "read_slots", "sample"]
+__all__ = ["FORMAT_SAMPLES", "Kind", "Slot", "conforms", "read_slots", "resolve", "sample"]
 
 Kind = str
 """A JSON type: ``string``, ``integer``, ``number``, ``boolean``, ``array``, ``object`` or ``null``."""
@@ -45,7 +45,7 @@ _SAMPLES: Mapping[str, object] = {
     "path": "notes.txt",
     "query": "tide tables",
 }
-_FORMAT_SAMPLES: Mapping[str, str] = {
+FORMAT_SAMPLES: Mapping[str, str] = {
     "date": "2027-01-31",
     "date-time": "2027-01-31T09:30:00Z",
     "time": "09:30:00",
@@ -108,11 +108,11 @@ class _Reader:
         self._nodes += 1
         if self._nodes > MAX_NODES or depth > MAX_DEPTH:
             return Slot(name, required=required, words=_stems(name))
-        fields = self.resolve(schema)
+        fields = resolve(schema, self._root)
         kinds = _kinds(fields.get("type"))
         choices = _choices(fields)
         alternatives = _mappings(fields.get("anyOf")) + _mappings(fields.get("oneOf"))
-        parts = [self.resolve(part) for part in alternatives[:8]]
+        parts = [resolve(part, self._root) for part in alternatives[:8]]
         if parts and not kinds:
             kinds = tuple(
                 dict.fromkeys(kind for part in parts for kind in (_kinds(part.get("type")) or _implied(part)))
@@ -143,27 +143,29 @@ class _Reader:
             words=_stems(name),
         )
 
-    def resolve(self, schema: object) -> Mapping[str, Any]:
-        """The schema with its references followed and its ``allOf`` merged, as far as is sane."""
-        fields: Mapping[str, Any] = cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
-        for _ in range(MAX_REFERENCES):
-            reference = fields.get("$ref")
-            if not isinstance(reference, str):
-                break
-            fields = {**self._target(reference), **{key: value for key, value in fields.items() if key != "$ref"}}
-        for part in _mappings(fields.get("allOf"))[:8]:
-            target = self._target(part["$ref"]) if isinstance(part.get("$ref"), str) else part
-            fields = {**target, **{key: value for key, value in fields.items() if key != "allOf"}}
-        return fields
 
-    def _target(self, reference: str) -> Mapping[str, Any]:
-        place: object = self._root
-        if not reference.startswith("#") or len(reference) > MAX_REFERENCE:  # nothing outside is fetched
-            return {}
-        for part in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
-            key = part.replace("~1", "/").replace("~0", "~")
-            place = cast("Mapping[str, object]", place).get(key) if isinstance(place, Mapping) else None
-        return cast("Mapping[str, Any]", place) if isinstance(place, Mapping) else {}
+def resolve(schema: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema with its references followed and its ``allOf`` merged, as far as is sane."""
+    fields: Mapping[str, Any] = cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
+    for _ in range(MAX_REFERENCES):
+        reference = fields.get("$ref")
+        if not isinstance(reference, str):
+            break
+        fields = {**_target(reference, root), **{key: value for key, value in fields.items() if key != "$ref"}}
+    for part in _mappings(fields.get("allOf"))[:8]:
+        target = _target(part["$ref"], root) if isinstance(part.get("$ref"), str) else part
+        fields = {**target, **{key: value for key, value in fields.items() if key != "allOf"}}
+    return fields
+
+
+def _target(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    place: object = root
+    if not reference.startswith("#") or len(reference) > MAX_REFERENCE:  # nothing outside is fetched
+        return {}
+    for part in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
+        key = part.replace("~1", "/").replace("~0", "~")
+        place = cast("Mapping[str, object]", place).get(key) if isinstance(place, Mapping) else None
+    return cast("Mapping[str, Any]", place) if isinstance(place, Mapping) else {}
 
 
 def read_slots(parameters: object) -> tuple[Slot, ...]:
@@ -172,7 +174,7 @@ def read_slots(parameters: object) -> tuple[Slot, ...]:
         return ()
     root = cast("Mapping[str, Any]", parameters)
     reader = _Reader(root)
-    return reader.slots(reader.resolve(root), 0)
+    return reader.slots(resolve(root, root), 0)
 
 
 def _stems(name: str) -> tuple[str, ...]:
@@ -285,8 +287,8 @@ def sample(slot: Slot, position: int = 0, depth: int = 0) -> Any:  # noqa: PLR09
         value = min(max((17, 25, 3)[position % 3], low), high)
         return int(value) if "integer" in slot.kinds or value == int(value) else value
     if "string" in slot.kinds:
-        if slot.format in _FORMAT_SAMPLES:
-            return _FORMAT_SAMPLES[slot.format]
+        if slot.format in FORMAT_SAMPLES:
+            return FORMAT_SAMPLES[slot.format]
         return next((_SAMPLES[word] for word in words_of_name(slot.name) if word in _SAMPLES), "hello")
     if "boolean" in slot.kinds:
         return True
