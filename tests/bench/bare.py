@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpx2
 
-__all__ = ["ADD", "BareAgent", "Complete", "client_for", "streamed", "whole"]
+__all__ = ["ADD", "BareAgent", "Complete", "client_for", "streamed", "streamed_responses", "whole"]
 
 Message = dict[str, Any]
 
@@ -71,6 +71,24 @@ def streamed(client: httpx2.AsyncClient, on_text: Callable[[str], None]) -> Comp
         if calls:
             message["tool_calls"] = list(calls.values())
         return message
+
+    return complete
+
+
+def streamed_responses(client: httpx2.AsyncClient, on_text: Callable[[str], None]) -> Complete:
+    """Text that streams in over the Responses API; ``on_text`` is told each piece of it."""
+
+    async def complete(request: Mapping[str, Any]) -> Message:
+        pieces: list[str] = []
+        body = {"model": request["model"], "stream": True, "input": request["messages"]}
+        async with client.stream("POST", "/responses", json=body) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: "):
+                    event = json.loads(line[6:])
+                    if event["type"] == "response.output_text.delta":
+                        pieces.append(event["delta"])
+                        on_text(event["delta"])
+        return {"role": "assistant", "content": "".join(pieces)}
 
     return complete
 

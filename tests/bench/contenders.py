@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
-from bare import BareAgent, client_for, streamed, whole
+from bare import BareAgent, client_for, streamed, streamed_responses, whole
 
 from yiemagent_nb import AbortSignal, Agent, Event, Limits, MessageUpdate, OpenAICompatible, tool
 
@@ -38,6 +38,7 @@ class Contenders:
         self.stamps: list[tuple[float, float]] = []
         self.client = client_for(base_url)
         self.backends = {stream: OpenAICompatible(base_url, stream=stream) for stream in (False, True)}
+        self.responses = OpenAICompatible(base_url, api="responses")
 
         async def add(a: int, b: int) -> int:
             """Add two integers."""
@@ -52,10 +53,21 @@ class Contenders:
         complete = streamed(self.client, on_text) if stream else whole(self.client)
         return BareAgent(complete, model, self.add, stream=stream)
 
-    def agent(self, model: str, *, stream: bool = False, on_text: Callable[[str], None] | None = None) -> Agent:
+    def bare_over_responses(self, model: str, *, on_text: Callable[[str], None]) -> BareAgent:
+        """The bare loop over the Responses API."""
+        return BareAgent(streamed_responses(self.client, on_text), model, self.add)
+
+    def agent(
+        self,
+        model: str,
+        *,
+        stream: bool = False,
+        over_responses: bool = False,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Agent:
         """An agent with hooks and a listener."""
         agent = Agent(
-            self.backends[stream],
+            self.responses if over_responses else self.backends[stream],
             "Be brief.",
             model=model,
             tools=[self.tool],
@@ -79,5 +91,5 @@ async def contenders_on(base_url: str) -> AsyncGenerator[Contenders, None]:
         yield contenders
     finally:
         await contenders.client.aclose()
-        for backend in contenders.backends.values():
+        for backend in (*contenders.backends.values(), contenders.responses):
             await backend.aclose()

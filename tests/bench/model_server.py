@@ -1,10 +1,12 @@
-"""A deterministic model server for benchmarks: OpenAI's chat completions, at once, over loopback.
+"""A deterministic model server for benchmarks: OpenAI's endpoints, at once, over loopback.
 
 What it answers stands in the model's name, which ends with the name of one conversation:
 
 - ``rounds/<rounds>/<calls>/<conversation>``: so many answers with so many calls of ``add`` each,
   then a last one, ``done``
 - ``deltas/<count>/<conversation>``: one answer in so many pieces
+
+The Responses API answers ``deltas`` only.
 
 Of a request's body it reads the start only, so its own cost does not grow with the history: a
 client writes the model and whether it wants a stream before the messages.
@@ -17,7 +19,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, cast
@@ -117,7 +119,35 @@ def _streamed(calls: list[dict[str, Any]], pieces: int) -> bytes:
         _data({"choices": [], "usage": _USAGE}),
         b"data: [DONE]\n\n",
     ]
+    return _chunked(events)
+
+
+def _chunked(events: Iterable[bytes]) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in events) + b"0\r\n\r\n"
+
+
+def _responses_event(number: int, kind: str, **fields: Any) -> bytes:
+    body = {"type": f"response.{kind}", "sequence_number": number, **fields}
+    return b"event: response.%b\ndata: %b\n\n" % (kind.encode(), json.dumps(body).encode())
+
+
+@lru_cache
+def _responses(pieces: int) -> bytes:
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
+    response = {"id": "resp_1", "object": "response", "output": [], "model": "bench"}
+    usage = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
+    return _chunked(
+        [
+            _responses_event(0, "created", response=response),
+            _responses_event(1, "output_item.added", output_index=0, item=item),
+            *(
+                _responses_event(number, "output_text.delta", **place, delta=piece)
+                for number, piece in enumerate(_pieces(pieces), 2)
+            ),
+            _responses_event(pieces + 2, "completed", response={**response, "status": "completed", "usage": usage}),
+        ]
+    )
 
 
 class _Connection(asyncio.Protocol):
@@ -140,18 +170,21 @@ class _Connection(asyncio.Protocol):
             self._end = self._body_start + (int(length[1]) if length else 0)
         if len(self._received) >= self._end:
             head = bytes(self._received[self._body_start : self._body_start + _HEAD_BYTES])
+            is_responses = self._received.startswith(b"POST /v1/responses ")
             self._received.clear()
             self._end = 0
-            self._answer(head)
+            self._answer(head, is_responses=is_responses)
 
-    def _answer(self, head: bytes) -> None:
+    def _answer(self, head: bytes, *, is_responses: bool) -> None:
         model = _MODEL.search(head)
         if model is None:
             self._send(b"400 Bad Request", b"application/json", b'{"error":{"message":"no model"}}')
             return
         name = model[1].decode()
         calls, pieces = _next_answer(name)
-        if _STREAM.search(head):
+        if is_responses:
+            self._send(b"200 OK", b"text/event-stream", _responses(pieces), chunked=True)
+        elif _STREAM.search(head):
             self._send(b"200 OK", b"text/event-stream", _streamed(calls, pieces), chunked=True)
         else:
             self._send(b"200 OK", b"application/json", _whole(name, calls, pieces))

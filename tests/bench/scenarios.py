@@ -233,24 +233,29 @@ def _agent_without_http(contenders: Contenders, of: int) -> Agent:
 
 
 async def deltas(contenders: Contenders, sizes: Sizes) -> AsyncIterator[Figure]:
-    """One long streamed answer, piece by piece, as events."""
-    bare_first: list[float] = []
-    agent_first: list[float] = []
+    """One long streamed answer, piece by piece, as events, over both endpoints."""
+    for over_responses in (False, True):
+        bare_first: list[float] = []
+        agent_first: list[float] = []
 
-    async def bare() -> None:
-        on_text = _first_piece(bare_first)
-        await contenders.bare(script("deltas", sizes.deltas), stream=True, on_text=on_text).ask("go")
+        async def bare(over_responses: bool = over_responses, times: list[float] = bare_first) -> None:
+            model, on_text = script("deltas", sizes.deltas), _first_piece(times)
+            if over_responses:
+                await contenders.bare_over_responses(model, on_text=on_text).ask("go")
+            else:
+                await contenders.bare(model, stream=True, on_text=on_text).ask("go")
 
-    async def agent() -> None:
-        on_text = _first_piece(agent_first)
-        await contenders.agent(script("deltas", sizes.deltas), stream=True, on_text=on_text).prompt("go")
+        async def agent(over_responses: bool = over_responses, times: list[float] = agent_first) -> None:
+            model, on_text = script("deltas", sizes.deltas), _first_piece(times)
+            await contenders.agent(model, stream=True, over_responses=over_responses, on_text=on_text).prompt("go")
 
-    ours, theirs = await _alternate(3 * sizes.repeat, agent, bare)
-    per = sizes.deltas / 1000
-    name = f"1,000 deltas, CPU, of {sizes.deltas:,}"
-    yield Figure("deltas", name, "ms", ours.cpu_ms(per), theirs.cpu_ms(per), Target(1.2))
-    of_agent, of_bare = (1000 * median(times[1:]) for times in (agent_first, bare_first))
-    yield Figure("deltas", "to the first delta", "ms", of_agent, of_bare, Target(5, of="difference"))
+        ours, theirs = await _alternate(3 * sizes.repeat, agent, bare)
+        per = sizes.deltas / 1000
+        where = " of Responses" if over_responses else ""
+        name = f"1,000 deltas{where}, CPU, of {sizes.deltas:,}"
+        yield Figure("deltas", name, "ms", ours.cpu_ms(per), theirs.cpu_ms(per), Target(1.2))
+        of_agent, of_bare = (1000 * median(times[1:]) for times in (agent_first, bare_first))
+        yield Figure("deltas", f"to the first delta{where}", "ms", of_agent, of_bare, Target(5, of="difference"))
 
 
 def _first_piece(times: list[float]) -> Callable[[str], None]:
