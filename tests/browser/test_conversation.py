@@ -68,8 +68,9 @@ async def test_a_function_answers_and_calls_a_tool(open_notebook: OpenNotebook) 
     await expect(widget.locator(".yna-thought")).to_contain_text("Thought")
     await row.click()
     await expect(row).to_have_attribute("aria-expanded", "true")
-    await expect(widget.locator(".yna-section pre").nth(0)).to_have_text('{\n  "a": 17,\n  "b": 25\n}')
-    await expect(widget.locator(".yna-section pre").nth(1)).to_have_text("42")
+    await expect(widget.locator(".yna-args dt")).to_have_text(["a", "b"])
+    await expect(widget.locator(".yna-args dd")).to_have_text(["17", "25"])
+    await expect(widget.locator(".yna-section pre").last).to_have_text("42")
 
 
 async def test_a_suggestion_fills_the_composer_and_waits(open_notebook: OpenNotebook) -> None:

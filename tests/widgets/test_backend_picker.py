@@ -9,8 +9,8 @@ from widgets.page import Page
 
 from yiemagent_nb.backends.demo import Demo
 from yiemagent_nb.backends.discovery import Candidate, DefaultBackend, Found
-from yiemagent_nb.backends.openai_compatible import OpenAICompatible
 from yiemagent_nb.core.agent import Agent
+from yiemagent_nb.core.backend import DescribedBackend
 from yiemagent_nb.core.errors import InvalidParametersError
 
 SERVER = Candidate("vllm", "vLLM: llama", "vLLM answers on port 8000.", "http://127.0.0.1:8000/v1", ("llama", "qwen"))
@@ -29,7 +29,7 @@ async def look(agent: Agent) -> tuple[Page, dict[str, Any]]:
     if not (shown["choices"] or shown["note"]):
         await page.until("backend")
         shown = page.events("backend")[-1]
-    return page, {name: value for name, value in shown.items() if name != "type"}
+    return page, {name: value for name, value in shown.items() if name not in {"type", "thinking"}}
 
 
 async def test_what_was_found_is_shown_with_what_else_could_answer() -> None:
@@ -52,7 +52,8 @@ async def test_a_person_takes_another_and_comes_back() -> None:
     page.host.receive({"type": "set_backend", "ticket": "t", "key": "2"})
     assert (await page.reply("t"))["type"] == "accepted"
     chosen = agent.llm_call
-    assert isinstance(chosen, OpenAICompatible)
+    assert isinstance(chosen, DescribedBackend)
+    assert chosen.provider == "vllm"
     assert chosen.model is not None
     assert chosen.model.id == "qwen"
     assert page.host.picker.form()["key"] == "2"

@@ -75,6 +75,16 @@ async def test_deltas_are_not_joined_across_another_event(recorder: Recorder) ->
     assert recorder.batches[0]["events"] == [delta("end", 7), start, delta("beginning", 0)]
 
 
+async def test_a_joined_piece_of_a_call_carries_the_newest_id_and_name(recorder: Recorder) -> None:
+    recorder.frames.wake(0, greet=True)
+    pieces = [("made", "get", ""), ("given", "get_weather", "{}")]
+    for call_id, name, text in pieces:
+        recorder.frames.post([{**delta(text, 0), "kind": "tool_call", "call_id": call_id, "name": name}])
+    recorder.frames.flush()
+    [event] = recorder.batches[0]["events"]
+    assert (event["call_id"], event["name"], event["text"]) == ("given", "get_weather", "{}")
+
+
 async def test_only_the_newest_progress_of_a_call_goes_over(recorder: Recorder) -> None:
     recorder.frames.wake(0, greet=True)
     updates = [{"type": "tool_update", "call_id": "c", "content": [number]} for number in range(50)]

@@ -22,6 +22,7 @@ GOOD: list[dict[str, Any]] = [
     {"type": "stop"},
     {"type": "approve", "ticket": "a-3", "request_id": "r", "choice": "allow_edited", "arguments": {"a": 1}},
     {"type": "set_backend", "ticket": "a-4", "key": "0"},
+    {"type": "set_thinking", "ticket": "a-5", "level": "xhigh"},
     {"type": "load_part", "name": "math"},
 ]
 
@@ -38,6 +39,8 @@ BAD: list[tuple[object, str]] = [
     ({"type": "send", "ticket": "a", "text": "x" * 1_000_001}, "text"),
     ({"type": "approve", "ticket": "a", "request_id": "r", "choice": "always"}, "choice"),
     ({"type": "approve", "ticket": "a", "request_id": "r", "choice": "deny", "arguments": []}, "arguments"),
+    ({"type": "set_thinking", "ticket": "a", "level": "a lot"}, "level"),
+    ({"type": "set_thinking", "level": "high"}, "ticket"),
     ({"type": "load_part", "name": "../../secret"}, "name"),
     ({"type": "stop", "now": True}, "now"),
 ]

@@ -9,6 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 from widgets.payloads import PAYLOADS
 
+from yiemagent_nb.core.errors import BackendConnectionError
 from yiemagent_nb.core.messages import (
     AssistantMessage,
     AssistantToolCallMessage,
@@ -21,9 +22,26 @@ from yiemagent_nb.core.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from yiemagent_nb.core.models import Usage
 from yiemagent_nb.widgets.static_transcript import MAX_CHARACTERS, tame_markdown, transcript_bundle
 
-TEXT_TAGS = {"a", "blockquote", "br", "code", "details", "div", "em", "hr", "img", "p", "pre", "s", "strong", "summary"}
+TEXT_TAGS = {
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "details",
+    "div",
+    "em",
+    "hr",
+    "img",
+    "p",
+    "pre",
+    "s",
+    "small",
+    "strong",
+    "summary",
+}
 LIST_TAGS = {"h1", "h2", "h3", "h4", "h5", "h6", "li", "ol", "ul", "table", "tbody", "td", "th", "thead", "tr"}
 ALLOWED_TAGS = TEXT_TAGS | LIST_TAGS | {"style"}
 ALLOWED_ATTRIBUTES = {"href", "title", "rel", "target", "class", "src", "alt", "start", "style"}
@@ -70,7 +88,7 @@ def conversation(text: str) -> list[Message]:
         UserMessage(text),
         AssistantToolCallMessage([ReasoningContent(text), text], tool_calls=[call]),
         ToolResultMessage(tool_call_id="c", tool_name=text, content=(TextContent(text),), is_error=True),
-        AssistantMessage(text, stop_reason="error", error_message=text),
+        AssistantMessage(text, stop_reason="error", error_message=text, model=text, thinking_sent=text, provider=text),
         CustomMessage(kind=text),
     ]
 
@@ -113,6 +131,39 @@ def test_words_calls_results_images_and_errors_are_all_there() -> None:
     assert "<script" not in html
     assert bundle["text/plain"].startswith("You: Draw *it*\n\nAgent: I draw.\n[calls plot")
     assert inspect(html).problems == []
+
+
+def test_what_an_answer_took_stands_below_it_in_every_form() -> None:
+    usage = Usage(input_tokens=1_200, output_tokens=30)
+    bundle = transcript_bundle([UserMessage("hi"), AssistantMessage("hello", model="tide-1", usage=usage)])
+    for form in bundle.values():
+        assert "tide-1 · 1,200 tokens in, 30 out" in form
+
+
+def test_an_error_is_taken_apart_into_its_sentence_its_hint_and_its_code() -> None:
+    error = str(BackendConnectionError("No connection.", "Start the server."))
+    html = transcript_bundle([AssistantMessage("", stop_reason="error", error_message=error)])["text/html"]
+    assert "No connection.<br>Start the server. <small><code>CONNECTION</code></small>" in html
+
+
+def test_a_call_of_a_broken_answer_is_told_as_not_run() -> None:
+    call = ToolCall(id="c", name="add", raw_arguments='{"a": 1')
+    broken = AssistantToolCallMessage(tool_calls=[call], stop_reason="aborted")
+    result = ToolResultMessage(
+        tool_call_id="c", tool_name="add", content=(TextContent("It did not run."),), is_error=True
+    )
+    html = transcript_bundle([UserMessage("go"), broken, result])["text/html"]
+    assert "<summary>Not run: <code>add({&quot;a&quot;: 1)</code></summary>" in html
+
+
+def test_calls_that_share_an_id_keep_their_own_results() -> None:
+    messages: list[Message] = []
+    for text in ("first", "second"):
+        messages.append(AssistantToolCallMessage(tool_calls=[ToolCall(id="c", name="add")]))
+        messages.append(ToolResultMessage(tool_call_id="c", tool_name="add", content=(TextContent(text),)))
+    html = transcript_bundle(messages)["text/html"]
+    assert "<pre>first</pre>" in html
+    assert "<pre>second</pre>" in html
 
 
 def test_an_image_from_elsewhere_becomes_a_link() -> None:

@@ -14,6 +14,7 @@ from widgets.page import Page
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.approval import approve
 from yiemagent_nb.core.channels import Channel
+from yiemagent_nb.core.errors import ServerError
 from yiemagent_nb.core.messages import (
     AssistantMessage,
     AssistantToolCallMessage,
@@ -306,7 +307,7 @@ async def test_the_call_that_runs_is_in_a_late_snapshot_with_its_progress() -> N
 
 async def test_an_error_of_the_backend_is_told_with_its_code() -> None:
     def broken(_messages: Messages) -> str:
-        raise RuntimeError("the server is out to lunch")
+        raise ServerError("The server is out to lunch.", "Ask again.")
 
     agent = Agent(broken)
     page = Page(agent)
@@ -314,9 +315,9 @@ async def test_an_error_of_the_backend_is_told_with_its_code() -> None:
     await agent.prompt("hello")
     await page.until("run_end")
     [end] = page.events("message_end")
-    assert end["message"]["stop_reason"] == "error"
-    assert "out to lunch" in end["message"]["error_message"]
-    assert page.events("error")[0]["code"] == "BACKEND_ERROR"
+    error = end["message"]["error"]
+    assert error == {"message": "The server is out to lunch.", "hint": "Ask again.", "code": "SERVER_ERROR"}
+    assert page.events("error") == [{"type": "error", **error}]
 
 
 async def test_a_long_history_comes_in_parts_the_newest_first() -> None:
@@ -427,6 +428,28 @@ async def test_pages_in_other_threads_may_speak_at_once() -> None:
     said = {message.text for message in agent.state.messages if isinstance(message, UserMessage)}
     assert {reply["type"] for reply in replies} == {"accepted"}
     assert said == {"hello", *tickets}
+
+
+async def test_what_an_answer_took_is_told_with_it_and_in_every_later_snapshot() -> None:
+    def metered(messages: Messages) -> dict[str, Any]:
+        usage = {"prompt_tokens": 10, "completion_tokens": 2}
+        if messages[-1]["role"] == "tool":
+            return {"content": "It is 42.", "model": "m", "usage": usage}
+        return {"tool_calls": [{"function": {"name": "add", "arguments": '{"a": 17, "b": 25}'}}], "usage": usage}
+
+    agent = Agent(metered, tools=[add])
+    page = Page(agent)
+    page.hello()
+    await agent.prompt("17 + 25?")
+    await page.until("run_end")
+    late = Page(agent)
+    late.hello()
+    await late.until("alive")
+    told = [event["message"]["took"] for event in page.events("message_end")]
+    messages = late.batches[0]["snapshot"]["chat"]["messages"]
+    assert [message["took"] for message in messages if message["role"] == "assistant"] == told
+    assert told[0] is None
+    assert told[1]["line"] == "m · 20 tokens in, 4 out · 2 turns"
 
 
 async def test_what_a_provider_alone_reads_stays_in_python() -> None:

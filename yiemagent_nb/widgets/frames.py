@@ -133,6 +133,7 @@ class FrameQueue:
                 key = ("delta", event["block"])
                 if (known := self._joined.get(key)) is not None:
                     known["pieces"].append(event["text"])
+                    known.update((name, event[name]) for name in ("call_id", "name") if name in event)
                     return
                 event["pieces"] = [event.pop("text")]
                 self._joined[key] = event

@@ -24,9 +24,11 @@ from yiemagent_nb.widgets.protocol import (
     PageEvent,
     PageMessage,
     SetBackend,
+    SetThinking,
     read_page_message,
 )
 from yiemagent_nb.widgets.suggestions import suggestions
+from yiemagent_nb.widgets.thinking import thinking_form
 
 if TYPE_CHECKING:
     from yiemagent_nb.core.agent import Agent
@@ -102,7 +104,10 @@ class WidgetHost:
 
     def _snapshot(self) -> dict[str, Any]:
         parts = {panel.name: panel.snapshot() for panel in self.panels}
-        return {**parts, "tools": self._tools(), "backend": self.picker.form()}
+        return {**parts, "tools": self._tools(), "backend": self._backend()}
+
+    def _backend(self) -> dict[str, Any]:
+        return {**self.picker.form(), "thinking": thinking_form(self.agent)}
 
     def _tools(self) -> dict[str, Any]:
         tools = self.agent.state.tools.values()
@@ -115,7 +120,7 @@ class WidgetHost:
         }
 
     def _post_backend(self) -> None:
-        self.post([{"type": "backend", **self.picker.form()}, {"type": "tools", **self._tools()}])
+        self.post([{"type": "backend", **self._backend()}, {"type": "tools", **self._tools()}])
 
     def _handle(self, message: PageMessage) -> None:
         match message:
@@ -131,6 +136,8 @@ class WidgetHost:
                 self.post([{"type": "part", "name": message.name, "text": assets.part(message.name)}])
             case SetBackend():
                 self.picker.choose(message.key)
+            case SetThinking():
+                self.agent.set_thinking_level(message.level)
             case _:
                 if not any(panel.handle(message, self.post) for panel in self.panels):
                     raise InvalidParametersError(f"No panel of this widget takes {message.type!r}.")

@@ -20,6 +20,7 @@ type            fields                            meaning
 ``approve``     request_id, choice, reason,       a person's word on a call
                 arguments
 ``set_backend``  key                              another backend, by its key in ``backend.choices``
+``set_thinking``  level                           another thinking level, from the next turn on
 ``load_part``   name                              the text of a part of the front end (``math``)
 ==============  ================================  =============================================
 
@@ -45,6 +46,8 @@ event               fields
 ``delta``           block, offset, text; in the first of a block also its kind (text, reasoning,
                     tool_call), call_id and name; those of a block within a batch are joined
 ``message_end``     id, index, message: blocks that were streamed carry ``length`` for ``text``
+                    (an answer also has ``took`` (line, details) and ``error`` (message, hint,
+                    code), or null for either, wherever it stands)
 ``tool_start``      call_id, name, args
 ``tool_update``     call_id, content: the newest progress
 ``tool_end``        call_id, is_error, duration (s), content
@@ -52,8 +55,8 @@ event               fields
 ``approval``        request_id, call_id, name, args, source, description
 ``approval_done``   request_id, call_id, choice, reason
 ``tools``           tools: name, label, description, source; suggestions
-``backend``         label, choices (key, label), key, note
-``error``           code, message
+``backend``         label, choices (key, label), key, note, thinking (level, levels, note)
+``error``           code, message, hint
 ``history``         start, messages: what ``earlier`` asked for
 ``accepted``        ticket
 ``refused``         ticket (or empty), code, message, hint
@@ -76,6 +79,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from yiemagent_nb.core.events import ApprovalChoice
+from yiemagent_nb.core.models import ThinkingLevel
 
 __all__ = [
     "Approve",
@@ -89,6 +93,7 @@ __all__ = [
     "PageMessage",
     "Send",
     "SetBackend",
+    "SetThinking",
     "Stop",
     "json_safe",
     "read_page_message",
@@ -172,6 +177,13 @@ class SetBackend(_Ticketed):
     key: str = Field(min_length=1, max_length=1000)
 
 
+class SetThinking(_Ticketed):
+    """A person lets the model think more or less."""
+
+    type: Literal["set_thinking"]
+    level: ThinkingLevel
+
+
 class LoadPart(_FromPage):
     """A page needs a part of the front end that is loaded on first need."""
 
@@ -180,7 +192,7 @@ class LoadPart(_FromPage):
 
 
 PageMessage = Annotated[
-    Hello | Heartbeat | Bye | Earlier | Send | FollowUp | Stop | Approve | SetBackend | LoadPart,
+    Hello | Heartbeat | Bye | Earlier | Send | FollowUp | Stop | Approve | SetBackend | SetThinking | LoadPart,
     Field(discriminator="type"),
 ]
 """Anything that a page may say."""

@@ -35,6 +35,8 @@ from yiemagent_nb.core.messages import (
     UserContent,
     UserMessage,
 )
+from yiemagent_nb.widgets.answer_facts import AnswerFacts, answer_facts, newest_first
+from yiemagent_nb.widgets.error_text import read_error
 
 __all__ = ["MAX_CHARACTERS", "tame_markdown", "transcript_bundle"]
 
@@ -54,6 +56,7 @@ _STYLE = (
     ".yna-static pre{overflow-x:auto;white-space:pre-wrap;padding:.5em .7em;border-radius:4px;"
     "background:rgba(127,127,127,.12)}"
     ".yna-static img{max-width:100%}"
+    ".yna-static .yna-took{margin:.2em 0;font-size:.85em;opacity:.7}"
     "</style>"
 )
 
@@ -104,30 +107,46 @@ def transcript_bundle(messages: Sequence[Message], css_class: str = "") -> dict[
         messages: The history.
         css_class: A class for the outermost element besides ``yna-static``.
     """
-    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolResultMessage)}
+    results = _results_of_calls(messages)
     html: list[str] = []
-    shown: list[Message] = []
+    plain: list[str] = []
+    markdown: list[str] = []
     size = 0
-    for message in reversed(messages):
-        piece = _html(message, results)
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        facts = answer_facts(message, newest_first(messages, index)) if isinstance(message, AssistantMessage) else None
+        piece = _html(message, results, facts)
         size += len(piece)
         if size > MAX_CHARACTERS:
             break
         html.append(piece)
-        shown.append(message)
-    left_out = len(messages) - len(shown)
+        plain.append(_plain(message, facts))
+        markdown.append(_markdown(message, facts))
+    left_out = len(messages) - len(html)
     note = f"{left_out} earlier messages are left out here." if left_out else ""
-    shown.reverse()
-    html.reverse()
     head = f"<p><em>{note}</em></p>" if note else ""
-    body = "".join(html) or "<p><em>Nothing was said yet.</em></p>"
+    body = "".join(reversed(html)) or "<p><em>Nothing was said yet.</em></p>"
     names = f"yna-static mathjax_ignore tex2jax_ignore {escape(css_class)}"
-    plain = "\n\n".join(filter(None, [note, *(_plain(message) for message in shown)]))
     return {
-        "text/plain": plain or "Nothing was said yet.",
-        "text/markdown": "\n\n".join(filter(None, [note and f"*{note}*", *(_markdown(message) for message in shown)])),
+        "text/plain": "\n\n".join(filter(None, [note, *reversed(plain)])) or "Nothing was said yet.",
+        "text/markdown": "\n\n".join(filter(None, [note and f"*{note}*", *reversed(markdown)])),
         "text/html": f'<div class="{names}">{_STYLE}{head}{body}</div>',
     }
+
+
+_Results = Mapping[int, ToolResultMessage]
+"""Results by the identity of their calls, since ids of calls come again in other answers."""
+
+
+def _results_of_calls(messages: Sequence[Message]) -> _Results:
+    results: dict[int, ToolResultMessage] = {}
+    waiting: dict[str, ToolCall] = {}
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            waiting |= {call.id: call for call in message.tool_calls}
+        elif isinstance(message, ToolResultMessage) and (call := waiting.pop(message.tool_call_id, None)) is not None:
+            results[id(call)] = message
+    return results
 
 
 def _call_line(call: ToolCall) -> str:
@@ -145,13 +164,15 @@ def _cut(text: str) -> str:
     return f"{text[:RESULT_CHARACTERS]}\n… {left_out} more characters" if left_out > 0 else text
 
 
-def _html(message: Message, results: Mapping[str, ToolResultMessage]) -> str:
+def _html(message: Message, results: _Results, facts: AnswerFacts | None) -> str:
     match message:
         case UserMessage():
             return _who("You") + "".join(_html_content(block) for block in message.content)
         case AssistantMessage():
-            error = f"<p><strong>Error:</strong> {escape(message.error_message)}</p>" if message.error_message else ""
-            return _who("Agent") + "".join(_html_block(block, results) for block in message.content) + error
+            broken = message.stop_reason in {"aborted", "error"}
+            blocks = "".join(_html_block(block, results, broken=broken) for block in message.content)
+            took = f'<p class="yna-took">{escape(facts.line)}</p>' if facts is not None else ""
+            return _who("Agent") + blocks + _html_error(message.error_message) + took
         case CustomMessage():
             return f"<p><em>{escape(message.kind)}</em></p>"
         case ToolResultMessage():
@@ -162,13 +183,23 @@ def _who(name: str) -> str:
     return f'<p class="yna-who">{name}</p>'
 
 
-def _html_block(block: object, results: Mapping[str, ToolResultMessage]) -> str:
+def _html_error(text: str | None) -> str:
+    if not text:
+        return ""
+    error = read_error(text)
+    hint = f"<br>{escape(error.hint)}" if error.hint else ""
+    code = f" <small><code>{escape(error.code)}</code></small>" if error.code else ""
+    return f"<p><strong>Error:</strong> {escape(error.message)}{hint}{code}</p>"
+
+
+def _html_block(block: object, results: _Results, *, broken: bool) -> str:
     match block:
         case ReasoningContent():
             return f"<details><summary>Thought</summary><pre>{escape(block.text)}</pre></details>" if block.text else ""
         case ToolCall():
-            result = results.get(block.id)
+            result = results.get(id(block))
             verb = "Called" if result is None else "Failed:" if result.is_error else "Ran"
+            verb = "Not run:" if broken else verb
             summary = f"<summary>{verb} <code>{escape(_call_line(block))}</code></summary>"
             text = f"<pre>{escape(_cut(result.text))}</pre>" if result is not None and result.text else ""
             images = (
@@ -191,7 +222,7 @@ def _html_content(block: UserContent) -> str:
     return f'<p><img alt="" src="data:{block.mime_type};base64,{block.data}"></p>'
 
 
-def _plain(message: Message) -> str:
+def _plain(message: Message, facts: AnswerFacts | None) -> str:
     match message:
         case UserMessage():
             return f"You: {message.text}"
@@ -199,6 +230,7 @@ def _plain(message: Message) -> str:
             lines = [block.text for block in message.content if isinstance(block, TextContent)]
             lines += [f"[calls {_call_line(call)}]" for call in message.tool_calls]
             lines += [f"[error: {message.error_message}]"] if message.error_message else []
+            lines += [f"[{facts.line}]"] if facts is not None else []
             return "Agent: " + "\n".join(lines)
         case ToolResultMessage():
             return f"{message.tool_name}: {_cut(message.text)}"
@@ -206,7 +238,7 @@ def _plain(message: Message) -> str:
             return f"[{message.kind}]"
 
 
-def _markdown(message: Message) -> str:
+def _markdown(message: Message, facts: AnswerFacts | None) -> str:
     match message:
         case UserMessage():
             return f"**You**\n\n{tame_markdown(message.text)}"
@@ -214,6 +246,7 @@ def _markdown(message: Message) -> str:
             parts = [tame_markdown(block.text) for block in message.content if isinstance(block, TextContent)]
             parts += [_fenced(_call_line(call)) for call in message.tool_calls]
             parts += [_fenced(f"Error: {message.error_message}")] if message.error_message else []
+            parts += [_fenced(facts.line)] if facts is not None else []
             return "\n\n".join(["**Agent**", *parts])
         case ToolResultMessage():
             return _fenced(_cut(message.text))

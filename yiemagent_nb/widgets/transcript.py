@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,8 @@ from yiemagent_nb.core.messages import (
     dump_message,
 )
 from yiemagent_nb.core.state import AgentState
+from yiemagent_nb.widgets.answer_facts import answer_facts, newest_first
+from yiemagent_nb.widgets.error_text import read_error
 from yiemagent_nb.widgets.protocol import PageEvent
 
 if TYPE_CHECKING:
@@ -208,16 +210,20 @@ class TranscriptFeed:
             (len(chunk) < most and size < CHUNK_CHARACTERS) or isinstance(messages[start], ToolResultMessage)
         ):
             start -= 1
-            form = self._form(messages[start])
+            form = self._form(messages[start], newest_first(messages, start))
             size += _size(form)
             chunk.append(form)
         return start, chunk[::-1]
 
-    def _form(self, message: Message) -> dict[str, Any]:
+    def _form(self, message: Message, earlier: Iterable[Message]) -> dict[str, Any]:
         """A message for the page: without what only its provider reads, long results cut."""
         match message:
             case AssistantMessage():
                 form = dump_message(message.model_copy(update={"content": ()}))
+                facts = answer_facts(message, earlier)
+                form["took"] = None if facts is None else facts._asdict()
+                failed = message.stop_reason == "error" and message.error_message
+                form["error"] = read_error(failed)._asdict() if failed else None
                 seconds = self._thought.get(id(message), (message, {}))[1]
                 form["content"] = [_block(block, seconds.get(index)) for index, block in enumerate(message.content)]
                 return form
@@ -272,7 +278,7 @@ class TranscriptFeed:
         ended = self._ended.pop(message.tool_call_id, None) if isinstance(message, ToolResultMessage) else None
         if ended is not None:
             self._took[id(message)] = (message, ended.duration)
-        form = self._form(message)
+        form = self._form(message, newest_first(self._agent.messages, self._total))
         if isinstance(message, AssistantMessage):
             for index, block in enumerate(form["content"]):
                 told = streamed.get(index)
@@ -328,7 +334,7 @@ def _beside(event: Event) -> Iterator[PageEvent]:
                 "reason": event.reason,
             }
         case AgentError():
-            yield {"type": "error", "code": event.code, "message": event.message}
+            yield {"type": "error", **read_error(event.message)._asdict(), "code": event.code}
         case _:
             pass
 

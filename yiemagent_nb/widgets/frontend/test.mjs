@@ -13,7 +13,7 @@ const folder = mkdtempSync(join(tmpdir(), "widget-test-"));
 after(() => rmSync(folder, { recursive: true }));
 await build({
   absWorkingDir: dirname(fileURLToPath(import.meta.url)),
-  entryPoints: ["src/blocks.ts", "src/text.ts"],
+  entryPoints: ["src/arguments.ts", "src/blocks.ts", "src/text.ts"],
   outdir: folder,
   format: "esm",
   bundle: true,
@@ -21,7 +21,8 @@ await build({
 });
 const load = (name) => import(pathToFileURL(join(folder, name)).href);
 const { BlockSplitter, needsWhole } = await load("blocks.mjs");
-const { codePoints, prettyPartial, seconds } = await load("text.mjs");
+const { argumentsOf, oneLine, readPartial, valueText } = await load("arguments.mjs");
+const { codePoints, seconds } = await load("text.mjs");
 
 function split(text, size = text.length) {
   const splitter = new BlockSplitter();
@@ -84,8 +85,52 @@ test("texts whose blocks hang together are rendered whole", () => {
 });
 
 test("arguments are readable before they are whole", () => {
-  assert.equal(prettyPartial('{"a": 1, "b": ["x, y", {"c'), '{\n  "a": 1,\n  "b": [\n    "x, y",\n    {\n      "c');
-  assert.equal(prettyPartial('{"quote": "\\"{"}'), '{\n  "quote": "\\"{"\n}');
+  const read = {
+    '{"a": 1, "b": ["x, y", {"c': { a: 1, b: ["x, y", {}] },
+    '{"a': {},
+    '{"a"': {},
+    '{"a":': {},
+    '{"a": tru': {},
+    '{"a": -': {},
+    '{"a": 1.': { a: 1 },
+    '{"a": 1.5e': { a: 1.5 },
+    '{"a": 1, ': { a: 1 },
+    '{"a": 1, "b": nul': { a: 1 },
+    '{"quote": "\\"{': { quote: '"{' },
+    '{"a": "x\\': { a: "x" },
+    '{"a": "x\\\\': { a: "x\\" },
+    '{"a": "x\\u00': { a: "x" },
+    '{"a": "x\\\\u00': { a: "x\\u00" },
+    '{"a": [[1, 2], [3': { a: [[1, 2], [3]] },
+  };
+  for (const [text, value] of Object.entries(read)) assert.deepEqual(readPartial(text), value, text);
+  for (const text of ["", "{'a': 1}", '{"a": 1, oops', '{"a": 1} and', "just words", "]"]) assert.equal(readPartial(text), undefined, text);
+});
+
+test("arguments that grow only ever gain names, and end as they are", () => {
+  const whole = { path: 'a "b" \\u00e9\n', n: -12.5e-3, deep: [{ x: [true, null, "é"] }, {}], last: "z" };
+  const text = JSON.stringify(whole);
+  let names = 0;
+  for (let end = 1; end <= text.length; end += 1) {
+    const known = argumentsOf(null, text.slice(0, end));
+    assert.ok(known !== null && known.length >= names, text.slice(0, end));
+    names = known.length;
+  }
+  assert.deepEqual(Object.fromEntries(argumentsOf(null, text).map(({ name, value }) => [name, value])), whole);
+});
+
+test("a line of arguments clips what is long and says so", () => {
+  const long = "word ".repeat(40);
+  const { line, clipped } = oneLine(argumentsOf(null, JSON.stringify({ a: 1, text: long })), "", false);
+  assert.match(line, /^a: 1, text: word word .*…$/);
+  assert.equal(clipped, true);
+  assert.deepEqual(oneLine(argumentsOf({ b: "x\ny" }, ""), "", false), { line: "b: x y", clipped: false });
+  assert.deepEqual(oneLine(null, "no  json", true), { line: "no json", clipped: false });
+});
+
+test("a text that would pass for another value is quoted, once it is whole", () => {
+  assert.deepEqual(["7", "", "true", "-1e5", "7 apples"].map((text) => valueText(text, false)), ['"7"', '""', '"true"', '"-1e5"', "7 apples"]);
+  assert.equal(valueText("7", true), "7");
 });
 
 test("lengths are those of Python", () => {

@@ -1,9 +1,11 @@
 // A tool call: one quiet row that opens to its arguments and its result, and asks for approval.
 
-import { copyButton, h, icon } from "./dom";
+import { argumentsOf, oneLine, valueText } from "./arguments";
+import { ArgumentsView } from "./arguments_view";
+import { copyButton, h, icon, setText } from "./dom";
 import type { ApprovalChoice, Content, ImageBlock } from "./protocol";
 import type { Call, CallStatus, Store } from "./store";
-import { prettyPartial, seconds } from "./text";
+import { seconds } from "./text";
 
 export interface CallActions {
   approve(
@@ -30,7 +32,8 @@ const ICONS: Partial<Record<CallStatus, string>> = {
 };
 
 const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-const LONGEST_ARGUMENTS = 20_000;
+const LONG_ARGUMENTS = 200;
+const LONGEST_TOOLTIP = 1_000;
 let ids = 0;
 
 export class CallView {
@@ -44,6 +47,11 @@ export class CallView {
   private readonly body = h("div", { class: "yna-call-body", hidden: true });
   private readonly images = h("div", { class: "yna-call-images", hidden: true });
   private readonly progress = h("div", { class: "yna-call-progress", hidden: true });
+  private readonly decision = h("p", { class: "yna-call-decision" });
+  private args: ArgumentsView | null = null;
+  private result: HTMLElement | null = null;
+  private resultOf: Content[] | null = null;
+  private summaryOf: unknown = undefined;
   private approval: HTMLElement | null = null;
   private approvalOf: string | null = null;
   private status: CallStatus | null = null;
@@ -87,11 +95,11 @@ export class CallView {
       this.element.dataset["status"] = call.status;
       const name = ICONS[call.status];
       this.mark.replaceChildren(name ? icon(name) : h("span", { class: "yna-spinner", "aria-hidden": "true" }));
-      this.verb.textContent = VERBS[call.status];
     }
-    this.name.textContent = this.store.label(call.name);
-    this.name.title = call.name;
-    this.summary.textContent = summaryOf(call);
+    setText(this.verb, call.note ? "Not run:" : VERBS[call.status]);
+    setText(this.name, this.store.label(call.name));
+    if (this.name.title !== call.name) this.name.title = call.name;
+    this.showSummary();
     this.showTime();
     this.showProgress();
     if (call.content !== this.shownContent) {
@@ -111,9 +119,10 @@ export class CallView {
 
   private showTime(): void {
     const { call } = this;
-    const settled = call.status === "done" || call.status === "failed" || call.status === "stopped";
-    if (settled) this.time.textContent = call.duration === null ? "" : seconds(call.duration);
-    else this.time.textContent = "";
+    const long = call.status === "writing" && call.argsText.length > LONG_ARGUMENTS;
+    if (long) setText(this.time, `${call.argsText.length.toLocaleString()} characters`);
+    else if (call.status !== "running") setText(this.time, call.duration === null ? "" : seconds(call.duration));
+    else if (this.ticking === undefined) setText(this.time, "");
     if (call.status === "running" && this.ticking === undefined) {
       this.ticking = setInterval(() => {
         const passed = (Date.now() - this.call.startedAt) / 1000;
@@ -137,21 +146,33 @@ export class CallView {
     this.images.replaceChildren(...images.map((image) => imageElement(image, `Image from ${this.call.name}`)));
   }
 
+  private showSummary(): void {
+    const { call } = this;
+    const shown = call.raw ?? call.args ?? call.argsText;
+    if (this.summaryOf === shown) return;
+    this.summaryOf = shown;
+    const growing = call.status === "writing";
+    const known = call.raw === null ? argumentsOf(call.args, call.argsText) : null;
+    const { line, clipped } = oneLine(known, call.raw ?? call.argsText, growing);
+    setText(this.summary, line);
+    const all = known?.map(({ name, value }) => `${name}: ${valueText(value, growing)}`).join("\n") ?? call.argsText;
+    this.summary.title = !clipped ? "" : all.length > LONGEST_TOOLTIP ? `${all.slice(0, LONGEST_TOOLTIP)}…` : all;
+  }
+
   private fillBody(): void {
     const { call } = this;
-    const args = argumentsText(call);
-    const parts: Node[] = [section("Arguments", args, () => args)];
-    const decided = decisionText(call);
-    if (decided) parts.push(h("p", { class: "yna-call-decision" }, decided));
-    if (call.content) {
-      const result = textOf(call.content);
-      const leftOut = call.content.reduce((sum, block) => sum + (block.type === "text" ? (block.left_out ?? 0) : 0), 0);
-      if (result || call.content.length === 0) {
-        parts.push(section(call.status === "failed" ? "Error" : "Result", result || "(nothing)", () => result));
-      }
-      if (leftOut) parts.push(h("p", { class: "yna-call-decision" }, `${leftOut.toLocaleString()} more characters are not shown.`));
+    if (!this.args) {
+      this.args = new ArgumentsView(call);
+      this.body.append(this.args.element, this.decision);
     }
-    this.body.replaceChildren(...parts);
+    this.args.update();
+    setText(this.decision, call.note || decisionText(call));
+    this.decision.hidden = this.decision.textContent === "";
+    if (call.content === this.resultOf) return;
+    this.resultOf = call.content;
+    this.result?.remove();
+    this.result = call.content ? resultElement(call.content, resultTitle(call)) : null;
+    if (this.result) this.body.append(this.result);
   }
 
   private showApproval(): void {
@@ -169,19 +190,20 @@ export class CallView {
   }
 }
 
-function summaryOf(call: Call): string {
-  if (!call.args) return "";
-  const parts = Object.entries(call.args).map(([name, value]) => {
-    const text = typeof value === "string" ? value.replace(/\s+/g, " ") : JSON.stringify(value);
-    return `${name}: ${text.length > 60 ? `${text.slice(0, 59)}…` : text}`;
-  });
-  return parts.join(", ").slice(0, 200);
+function resultTitle(call: Call): string {
+  if (call.note) return "What the model is told";
+  return call.status === "failed" ? "Error" : "Result";
 }
 
-function argumentsText(call: Call): string {
-  const text = call.args ? JSON.stringify(call.args, null, 2) : prettyPartial(call.argsText);
-  if (text.length <= LONGEST_ARGUMENTS) return text;
-  return `${text.slice(0, LONGEST_ARGUMENTS)}\n… ${(text.length - LONGEST_ARGUMENTS).toLocaleString()} more characters`;
+function resultElement(content: Content[], title: string): HTMLElement {
+  const result = textOf(content);
+  const leftOut = content.reduce((sum, block) => sum + (block.type === "text" ? (block.left_out ?? 0) : 0), 0);
+  return h(
+    "div",
+    {},
+    result || content.length === 0 ? section(title, result || "(nothing)", () => result) : null,
+    leftOut ? h("p", { class: "yna-call-decision" }, `${leftOut.toLocaleString()} more characters are not shown.`) : null,
+  );
 }
 
 function textOf(content: Content[]): string {

@@ -28,6 +28,19 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Set a text where it is another: a node that stays as it is does not flicker, and keeps a selection. */
+export function setText(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Set a text that mostly grows at its end. */
+export function growText(element: HTMLElement, text: string): void {
+  const node = element.firstChild;
+  if (!(node instanceof Text)) element.textContent = text;
+  else if (text !== node.data && text.startsWith(node.data)) node.appendData(text.slice(node.length));
+  else if (text !== node.data) node.data = text;
+}
+
 const PATHS: Record<string, string> = {
   send: "M8 13V3M4 7l4-4 4 4",
   stop: "M4.5 4.5h7v7h-7z",

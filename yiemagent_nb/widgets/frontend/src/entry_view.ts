@@ -3,7 +3,8 @@
 import { CallView, imageElement, type CallActions } from "./call_view";
 import { copyButton, h, icon } from "./dom";
 import { MarkdownView } from "./markdown";
-import type { Block, Call, Entry, Spent, Store } from "./store";
+import type { ErrorText, Took } from "./protocol";
+import type { Block, Call, Entry, Store } from "./store";
 import { seconds } from "./text";
 
 interface Part {
@@ -43,6 +44,8 @@ function plainView(entry: Entry): EntryView {
 class AnswerView implements EntryView {
   readonly element = h("div", { class: "yna-entry yna-answer" }, h("span", { class: "yna-hidden" }, "The agent answered:"));
   private readonly parts: Part[] = [];
+  /** Which blocks the parts were made of. */
+  private readonly made: Pick<Block, "kind" | "call">[] = [];
   private readonly calls = new Map<Call, CallView>();
   private readonly waiting = h(
     "div",
@@ -51,7 +54,6 @@ class AnswerView implements EntryView {
     h("span"),
     h("span"),
   );
-  private footer: HTMLElement | null = null;
   private settled = false;
 
   constructor(
@@ -68,15 +70,26 @@ class AnswerView implements EntryView {
     let whole = true;
     entry.blocks.forEach((block, at) => {
       let part = this.parts[at];
+      const made = this.made[at];
+      if (part && (made?.kind !== block.kind || made.call !== block.call)) {
+        part.dispose?.(); // the whole answer is told in other blocks than its stream was
+        part.element.remove();
+        part = undefined;
+      }
       if (!part) {
         part = this.make(block);
         this.parts[at] = part;
+        this.made[at] = { kind: block.kind, call: block.call };
         const next = this.parts.slice(at + 1).find(Boolean);
         this.element.insertBefore(part.element, next?.element ?? null);
       }
       const done = !entry.live || at < entry.blocks.length - 1;
       whole = part.update(block, done) && whole;
     });
+    for (const part of this.parts.splice(entry.live ? this.parts.length : entry.blocks.length)) {
+      part?.dispose?.();
+      part?.element.remove();
+    }
     const empty = entry.live && entry.blocks.length === 0;
     if (empty) this.element.append(this.waiting);
     else this.waiting.remove();
@@ -125,25 +138,29 @@ class AnswerView implements EntryView {
     const word = { aborted: "Stopped.", length: "Cut off: the answer reached its greatest length.", content_filter: "Ended by a content filter." }[
       message?.stop_reason ?? ""
     ];
-    if (word) this.element.append(h("p", { class: "yna-ending" }, word));
-    if (message && message.stop_reason !== "tool_calls") this.showFooter();
+    const note = word ?? (entry.error ? null : message?.error_message);
+    if (note) this.element.append(h("p", { class: "yna-ending" }, note));
+    if (message && message.stop_reason !== "tool_calls") this.showFooter(message.took);
   }
 
-  private showFooter(): void {
+  private showFooter(took: Took | null): void {
     const text = this.entry.blocks
       .filter((block) => block.kind === "text")
       .map((block) => block.text)
       .join("\n\n");
-    const facts = spentText(this.store.usageUpTo(this.entry), this.entry);
-    if (!text && !facts) return;
-    this.footer = h(
-      "div",
-      { class: "yna-footer" },
-      facts ? h("span", { class: "yna-facts" }, facts) : null,
-      text ? copyButton(() => text, "Copy answer") : null,
-    );
-    this.element.append(this.footer);
+    const passed = this.entry.seconds === null ? "" : seconds(this.entry.seconds);
+    const line = [took?.line, passed].filter(Boolean).join(" · ");
+    if (!text && !line) return;
+    const copy = text ? copyButton(() => text, "Copy answer") : null;
+    this.element.append(h("div", { class: "yna-footer" }, line ? factsElement(line, took?.details ?? "") : null, copy));
   }
+}
+
+/** What an answer took, on one line that opens to all of it. */
+function factsElement(line: string, details: string): HTMLElement {
+  if (!details) return h("span", { class: "yna-facts" }, line);
+  const summary = h("summary", { class: "yna-facts-line", title: details }, line);
+  return h("details", { class: "yna-facts" }, summary, h("div", { class: "yna-facts-all" }, details));
 }
 
 class TextPart implements Part {
@@ -183,7 +200,7 @@ class ReasoningPart implements Part {
   }
 }
 
-export function errorCard(error: { code: string; message: string }): HTMLElement {
+function errorCard(error: ErrorText): HTMLElement {
   return h(
     "div",
     { class: "yna-error", role: "alert" },
@@ -192,19 +209,8 @@ export function errorCard(error: { code: string; message: string }): HTMLElement
       "div",
       {},
       h("p", { class: "yna-error-text" }, error.message),
+      error.hint ? h("p", { class: "yna-error-hint" }, error.hint) : null,
       error.code ? h("code", { class: "yna-error-code" }, error.code) : null,
     ),
   );
-}
-
-function spentText(spent: Spent | null, entry: Entry): string {
-  const parts: string[] = [];
-  if (entry.message?.model) parts.push(entry.message.model);
-  if (spent) {
-    parts.push(`${spent.input.toLocaleString()} tokens in, ${spent.output.toLocaleString()} out`);
-    if (spent.answers > 1) parts.push(`${spent.answers} turns`);
-    if (spent.cost) parts.push(`$${spent.cost.toFixed(spent.cost < 0.01 ? 5 : 3)}`);
-  }
-  if (entry.seconds !== null) parts.push(seconds(entry.seconds));
-  return parts.join(" · ");
 }

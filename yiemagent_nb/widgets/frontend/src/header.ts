@@ -1,7 +1,7 @@
 // The header: which backend answers, a picker, and how things stand.
 
 import type { Connection } from "./connection";
-import { h } from "./dom";
+import { h, icon } from "./dom";
 import type { Refusal } from "./protocol";
 import type { Change, Store } from "./store";
 
@@ -9,7 +9,15 @@ export class Header {
   readonly element: HTMLElement;
   private readonly label = h("span", { class: "yna-backend" });
   private readonly picker = h("select", { class: "yna-picker", label: "Backend", hidden: true });
-  private readonly note = h("span", { class: "yna-header-note" });
+  private readonly note = h("span", { class: "yna-header-note", role: "status" });
+  private readonly level = h("select", { class: "yna-picker", label: "Thinking level" });
+  private readonly thinking = h(
+    "span",
+    { class: "yna-thinking" },
+    icon("thought"),
+    h("span", { class: "yna-thinking-name", "aria-hidden": "true" }, "Thinking"),
+    this.level,
+  );
   private readonly status = h("span", { class: "yna-status" });
 
   constructor(
@@ -23,15 +31,11 @@ export class Header {
       this.label,
       this.picker,
       this.note,
+      this.thinking,
       this.status,
     );
-    this.picker.addEventListener("change", () => {
-      this.note.textContent = "";
-      connection.request({ type: "set_backend", key: this.picker.value }).catch((refusal: Refusal) => {
-        this.showBackend();
-        this.note.textContent = `${refusal.message} ${refusal.hint}`.trim();
-      });
-    });
+    this.picker.addEventListener("change", () => this.ask({ type: "set_backend", key: this.picker.value }));
+    this.level.addEventListener("change", () => this.ask({ type: "set_thinking", level: this.level.value }));
     this.showBackend();
     this.showStatus();
   }
@@ -43,7 +47,28 @@ export class Header {
     }
   }
 
+  private ask(message: Record<string, unknown>): void {
+    this.note.textContent = "";
+    this.connection.request(message).catch((refusal: Refusal) => {
+      this.showBackend();
+      this.note.textContent = this.note.title = `${refusal.message} ${refusal.hint}`.trim();
+    });
+  }
+
+  private showThinking(): void {
+    const { level, levels, note } = this.store.backend.thinking;
+    this.thinking.hidden = levels.length === 0;
+    if (this.level.options.length !== levels.length) {
+      this.level.replaceChildren(...levels.map((each) => h("option", { value: each }, each)));
+    }
+    this.level.value = level;
+    this.level.disabled = note !== "";
+    this.level.setAttribute("aria-description", note);
+    this.thinking.title = note || "How much the model thinks, from its next request on";
+  }
+
   private showBackend(): void {
+    this.showThinking();
     const { label, choices, key, note } = this.store.backend;
     this.label.textContent = label;
     this.label.hidden = choices.length > 1;

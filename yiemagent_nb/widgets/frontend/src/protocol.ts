@@ -31,12 +31,16 @@ export interface CallBlock {
 export type Content = TextBlock | ImageBlock;
 export type AssistantBlock = Content | ReasoningBlock | CallBlock;
 
-export interface Usage {
-  input_tokens: number;
-  output_tokens: number;
-  cache_read_tokens?: number;
-  reasoning_tokens?: number;
-  cost?: { total: number };
+/** What an answer took: one line, and all of it in several. */
+export interface Took {
+  line: string;
+  details: string;
+}
+
+export interface ErrorText {
+  message: string;
+  hint: string;
+  code: string;
 }
 
 export interface UserMessage {
@@ -47,12 +51,10 @@ export interface UserMessage {
 export interface AssistantMessage {
   role: "assistant";
   content: AssistantBlock[];
-  model?: string;
-  provider?: string;
-  usage?: Usage;
   stop_reason: string;
-  error_message?: string;
-  thinking_sent?: string;
+  error_message?: string | null;
+  took: Took | null;
+  error: ErrorText | null;
 }
 
 export interface ToolResultMessage {
@@ -104,6 +106,14 @@ export interface Backend {
   label: string;
   choices: { key: string; label: string }[];
   key: string;
+  note: string;
+  thinking: Thinking;
+}
+
+export interface Thinking {
+  level: string;
+  levels: string[];
+  /** Why no other level can be picked; empty where it can. */
   note: string;
 }
 
@@ -172,7 +182,7 @@ export type PageEvent =
   | { type: "approval_done"; request_id: string; call_id: string; choice: ApprovalChoice; reason: string }
   | ({ type: "tools" } & Tools)
   | ({ type: "backend" } & Backend)
-  | { type: "error"; code: string; message: string }
+  | ({ type: "error" } & ErrorText)
   | { type: "history"; start: number; messages: Message[] }
   | { type: "accepted"; ticket: string }
   | ({ type: "refused" } & Refusal)

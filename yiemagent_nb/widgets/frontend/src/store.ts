@@ -9,6 +9,7 @@ import type {
   ChatSnapshot,
   Content,
   DeltaKind,
+  ErrorText,
   ImageBlock,
   Message,
   PageEvent,
@@ -37,7 +38,7 @@ export interface Entry {
   live: boolean;
   blocks: Block[];
   message: AssistantMessage | null;
-  error: { code: string; message: string } | null;
+  error: ErrorText | null;
   note: string;
   /** Seconds from the person's message to the end of the answer, where both were seen. */
   seconds: number | null;
@@ -52,6 +53,10 @@ export interface Call {
   /** The arguments as they stream in. */
   argsText: string;
   args: Record<string, unknown> | null;
+  /** The arguments where they are no JSON; such a call never runs. */
+  raw: string | null;
+  /** Why it did not run. */
+  note: string;
   content: Content[] | null;
   progress: Content[] | null;
   duration: number | null;
@@ -60,13 +65,10 @@ export interface Call {
   decision: { choice: ApprovalChoice; reason: string } | null;
 }
 
-/** What the answers since the person spoke last took: tokens, and US dollars where known. */
-export interface Spent {
-  answers: number;
-  input: number;
-  output: number;
-  cost: number | null;
-}
+const NOT_RUN: Record<string, string> = {
+  aborted: "The answer was stopped before this call could run.",
+  error: "The answer broke off before this call could run.",
+};
 
 export type Change =
   | { kind: "reset" }
@@ -89,7 +91,7 @@ export class Store {
   running = false;
   queue: Queue = { steering: [], follow_ups: [] };
   tools: Tools = { tools: [], suggestions: [] };
-  backend: Backend = { label: "", choices: [], key: "", note: "" };
+  backend: Backend = { label: "", choices: [], key: "", note: "", thinking: { level: "off", levels: [], note: "" } };
   /** A draft of a view that is gone. */
   draft = "";
   /** Called when what is here cannot be what is there. */
@@ -110,22 +112,6 @@ export class Store {
 
   label(name: string): string {
     return this.tools.tools.find((tool) => tool.name === name)?.label || name;
-  }
-
-  /** The tokens and the cost of all answers since the person spoke last, up to this one. */
-  usageUpTo(entry: Entry): Spent | null {
-    const spent: Spent = { answers: 0, input: 0, output: 0, cost: null };
-    for (let at = this.entries.indexOf(entry); at >= 0; at -= 1) {
-      const each = this.entries[at];
-      if (!each || each.role === "user") break;
-      const usage = each.message?.usage;
-      if (!usage) continue;
-      spent.answers += 1;
-      spent.input += usage.input_tokens;
-      spent.output += usage.output_tokens;
-      if (usage.cost) spent.cost = (spent.cost ?? 0) + usage.cost.total;
-    }
-    return spent.answers > 0 ? spent : null;
   }
 
   takeSnapshot(snapshot: Snapshot): void {
@@ -208,6 +194,7 @@ export class Store {
         return this.endMessage(event.id, event.index, event.message);
       case "tool_start": {
         const call = this.call(event.call_id, event.name);
+        if (call.note) return; // it is only given its result
         call.status = "running";
         call.args = event.args;
         call.startedAt = Date.now();
@@ -241,10 +228,10 @@ export class Store {
         this.tools = { tools: event.tools, suggestions: event.suggestions };
         return this.tell({ kind: "tools" });
       case "backend":
-        this.backend = { label: event.label, choices: event.choices, key: event.key, note: event.note };
+        this.backend = event;
         return this.tell({ kind: "backend" });
       case "error":
-        return this.addError(event.code, event.message);
+        return this.addError(event);
       case "history":
         return this.addHistory(event.start, event.messages);
       case "alive":
@@ -286,7 +273,7 @@ export class Store {
     this.tell({ kind: "entry", entry: this.live });
     if (event.call_id) {
       const call = (block.call ??= begin(this.calls, event.call_id, event.name ?? ""));
-      if (event.name) call.name = event.name;
+      this.rename(call, event.call_id, event.name ?? "");
       call.argsText = block.text;
       this.tell({ kind: "call", call });
     }
@@ -310,8 +297,7 @@ export class Store {
     this.tell({ kind: "entry", entry: streamed });
   }
 
-  private addError(code: string, message: string): void {
-    const error = { ...splitError(message), code };
+  private addError(error: ErrorText): void {
     const last = this.entries.at(-1);
     if (last?.error?.message === error.message) return; // the answer tells it already
     const entry = newEntry("error", null, -1);
@@ -323,7 +309,9 @@ export class Store {
   private addHistory(start: number, messages: Message[]): void {
     if (start + messages.length !== this.start || messages.length === 0) return;
     this.start = start;
-    const entries = this.read(messages, start, new Map()); // ids of calls come again in other answers
+    const calls = new Map<string, Call>(); // ids of calls come again in other answers
+    const entries = this.read(messages, start, calls);
+    for (const call of calls.values()) if (isOpen(call)) call.status = "stopped";
     this.entries.unshift(...entries);
     this.tell({ kind: "prepend", entries });
   }
@@ -355,19 +343,34 @@ export class Store {
 
   private fill(entry: Entry, message: AssistantMessage, index: number, calls: Map<string, Call>): void {
     const streamed = entry.blocks.map((block) => block.call);
+    const why = NOT_RUN[message.stop_reason];
     entry.live = false;
     entry.index = index;
     entry.message = message;
-    entry.blocks = message.content.map((block) => {
+    entry.blocks = message.content.map((block, at) => {
       if (block.type !== "function") return contentBlock(block);
-      const call = streamed.find((each) => each?.id === block.id) ?? begin(calls, block.id, block.name);
-      call.name = block.name;
-      call.args ??= block.arguments;
-      if (block.raw_arguments !== null) call.argsText = block.raw_arguments;
+      const known = streamed.find((each) => each?.id === block.id) ?? streamed[at];
+      const call = known ?? begin(calls, block.id, block.name);
+      this.rename(call, block.id, block.name, calls);
+      if (block.raw_arguments === null) call.args ??= block.arguments;
+      else if (why) call.argsText = block.raw_arguments;
+      else call.raw = block.raw_arguments;
+      if (why && isOpen(call)) {
+        call.status = "stopped";
+        call.note = why;
+      }
       return { ...newBlock("tool_call", ""), call };
     });
-    const failed = message.stop_reason === "error" && message.error_message;
-    entry.error = failed ? splitError(message.error_message ?? "") : null;
+    entry.error = message.error;
+  }
+
+  /** A server may tell a call's id, and the rest of its name, after its first piece. */
+  private rename(call: Call, id: string, name: string, calls = this.calls): void {
+    if (name) call.name = name;
+    if (call.id === id) return;
+    if (calls.get(call.id) === call) calls.delete(call.id);
+    call.id = id;
+    calls.set(id, call);
   }
 
   private call(id: string, name: string): Call {
@@ -388,12 +391,16 @@ export class Store {
 
   private stopCalls(): void {
     for (const call of this.calls.values()) {
-      if (call.status !== "writing" && call.status !== "running" && call.status !== "waiting") continue;
+      if (!isOpen(call)) continue;
       call.status = "stopped";
       call.approval = null;
       this.tell({ kind: "call", call });
     }
   }
+}
+
+function isOpen(call: Call): boolean {
+  return call.status === "writing" || call.status === "running" || call.status === "waiting";
 }
 
 /** A call that begins; from now on its id means this one. */
@@ -404,6 +411,8 @@ function begin(calls: Map<string, Call>, id: string, name: string): Call {
     status: "writing",
     argsText: "",
     args: null,
+    raw: null,
+    note: "",
     content: null,
     progress: null,
     duration: null,
@@ -416,8 +425,10 @@ function begin(calls: Map<string, Call>, id: string, name: string): Call {
 }
 
 function settle(call: Call, isError: boolean, duration: number | null, content: Content[]): Call {
-  call.status = isError ? "failed" : "done";
-  call.duration = duration ?? call.duration;
+  if (!call.note) {
+    call.status = isError ? "failed" : "done";
+    call.duration = duration ?? call.duration;
+  }
   call.content = content;
   call.progress = null;
   call.approval = null;
@@ -437,10 +448,4 @@ function contentBlock(content: Exclude<AssistantBlock, { type: "function" }>): B
   const block = newBlock(content.type, content.text);
   if (content.type === "reasoning") block.seconds = content.seconds ?? null;
   return block;
-}
-
-/** An error's text ends with its code in brackets. */
-function splitError(text: string): { code: string; message: string } {
-  const match = /^([\s\S]*?)\s*\[([A-Z_]+)\]$/.exec(text);
-  return match ? { code: match[2] ?? "", message: match[1] ?? "" } : { code: "", message: text };
 }

@@ -23,32 +23,3 @@ export function codePoints(text: string): number {
   }
   return count;
 }
-
-/** Arguments that are not whole yet, broken into lines as far as they go. */
-export function prettyPartial(json: string): string {
-  let text = "";
-  let depth = 0;
-  let inString = false;
-  for (let at = 0; at < json.length; at += 1) {
-    const char = json[at] ?? "";
-    if (inString) {
-      text += char;
-      if (char === "\\") {
-        at += 1;
-        text += json[at] ?? "";
-      } else if (char === '"') inString = false;
-    } else if (char === '"') {
-      inString = true;
-      text += char;
-    } else if (char === "{" || char === "[") {
-      depth += 1;
-      text += `${char}\n${"  ".repeat(depth)}`;
-    } else if (char === "}" || char === "]") {
-      depth = Math.max(0, depth - 1);
-      text = `${text.trimEnd()}\n${"  ".repeat(depth)}${char}`;
-    } else if (char === ",") text += `,\n${"  ".repeat(depth)}`;
-    else if (char === ":") text += ": ";
-    else if (!/\s/.test(char)) text += char;
-  }
-  return text;
-}
