@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from yiemagent_nb.core.messages import (
     TextContent,
     ToolCall,
 )
+from yiemagent_nb.core.models import Cost, ModelCost
 from yiemagent_nb.core.reading.assemble import Assembler
 from yiemagent_nb.core.reading.blocks import Delta
 from yiemagent_nb.core.reading.extract import extract
@@ -139,6 +141,38 @@ NOTHING: dict[str, Any] = {}
         pytest.param(
             [part(0, "a", "get_"), part(0, None, "get_weather", "{}")], [("get_weather", NOTHING)], id="name-that-grows"
         ),
+        pytest.param(
+            [part(0, "a", "search", '{"q"'), part(0, "b", None, ":1}")], [("search", {"q": 1})], id="an-id-per-piece"
+        ),
+        pytest.param(
+            [part(0, "a", "search", '{"q"'), part(0, "b", "search", ":1}")],
+            [("search", {"q": 1})],
+            id="an-id-and-the-name-per-piece",
+        ),
+        pytest.param(
+            [part(0, "a", "search", '{"q":1}'), part(0, "b", "search", '{"q":2}')],
+            [("search", {"q": 1}), ("search", {"q": 2})],
+            id="all-at-one-index",
+        ),
+        pytest.param(
+            [part(0, "a", "search", "{}"), part(0, None, None, '{"q":1}')], [("search", {"q": 1})], id="placeholder"
+        ),
+        pytest.param(
+            [part(0, "a", "search", '{"q"'), part(0, None, None, '{"q":1'), part(0, None, None, '{"q":1}')],
+            [("search", {"q": 1})],
+            id="each-piece-holds-all-before",
+        ),
+        pytest.param(
+            [part(0, "a", "search", '{"q"'), part(0, None, None, ":1}"), part(0, None, None, '{"q":1}')],
+            [("search", {"q": 1})],
+            id="the-whole-behind-its-pieces",
+        ),
+        pytest.param(
+            [part(1, "a", "search", '{"q"'), part(0, None, None, ":1}")], [("search", {"q": 1})], id="index-lost"
+        ),
+        pytest.param([part(0, "a", "functions.search:0", "{}")], [("search", NOTHING)], id="namespace-and-number"),
+        pytest.param([part(0, "a", "other.search", "{}")], [("other.search", NOTHING)], id="unknown-namespace"),
+        pytest.param([part(0, "a", "search", "[]")], [("search", NOTHING)], id="empty-list"),
         pytest.param([part(0, "a", "search", {"query": "x"})], [("search", {"query": "x"})], id="object"),
         pytest.param([part(0, "a", "search", "null")], [("search", NOTHING)], id="null"),
         pytest.param([part(0, "a", "search", '"{\\"query\\":1}"')], [("search", {"query": 1})], id="twice-encoded"),
@@ -353,6 +387,15 @@ def test_reasoning_between_tags_is_found_whatever_the_pieces(cuts: list[int]) ->
         ("[THINK]hm[/THINK]yes", "hm", "yes"),
         ("<thinking>hm</thinking>yes", "hm", "yes"),
         ("<think></think>yes", "", "yes"),
+        ("<thought>hm</thought>yes", "hm", "yes"),
+        ("<seed:think>hm</seed:think>yes", "hm", "yes"),
+        ("<|START_THINKING|>hm<|END_THINKING|>yes", "hm", "yes"),
+        ("<|channel>thought\nhm<channel|>yes", "hm", "yes"),
+        (
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>yes",
+            "hm",
+            "yes",
+        ),
         ("<think>a</think>\n<think>b</think>c", "ab", "c"),
         ("  indented", "", "  indented"),
         ("<thin line", "", "<thin line"),
@@ -424,6 +467,217 @@ def test_an_incomplete_response_says_why(reason: str, stop: StopReason) -> None:
         {"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": {"reason": reason}}},
     )
     assert message.stop_reason == stop
+
+
+def reasoning_events(*items: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        *(
+            {
+                "type": f"response.output_item.{when}",
+                "output_index": 0,
+                "item": {"id": "rs", "type": "reasoning", **item},
+            }
+            for when, item in items
+        ),
+        {"type": "response.output_text.delta", "output_index": 1, "delta": "ok"},
+        {"type": "response.completed", "response": {"status": "completed", "output": []}},
+    ]
+
+
+def test_a_reasoning_item_goes_back_as_it_was_when_it_was_done() -> None:
+    added: dict[str, Any] = {"summary": [], "encrypted_content": "short", "status": "in_progress"}
+    done: dict[str, Any] = {"summary": [], "encrypted_content": "short and long", "status": None, "content": None}
+    message, deltas = assemble(*reasoning_events(("added", added), ("done", done)))
+    block = message.content[0]
+    assert isinstance(block, ReasoningContent)
+    assert block.text == ""
+    assert json.loads(block.signature or "") == {
+        "id": "rs",
+        "type": "reasoning",
+        "summary": [],
+        "encrypted_content": "short and long",
+    }
+    assert [delta.kind for delta in deltas] == ["text"]
+
+
+def test_a_reasoning_item_that_was_never_done_does_not_go_back() -> None:
+    message, _ = assemble(*reasoning_events(("added", {"summary": [], "encrypted_content": "half"})))
+    assert message.content == (TextContent("ok"),)
+
+
+def test_parts_of_reasoning_stand_apart_and_only_one_of_its_kinds_counts() -> None:
+    message, _ = assemble(
+        {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "one"},
+        {"type": "response.reasoning_summary_text.done", "output_index": 0, "summary_index": 0, "text": "one!"},
+        {"type": "response.reasoning_text.delta", "output_index": 0, "content_index": 0, "delta": "the same"},
+        {"type": "response.reasoning_summary_text.done", "output_index": 0, "summary_index": 1, "text": "two"},
+        {"type": "response.completed", "response": {"status": "completed", "output": []}},
+    )
+    assert message.reasoning == "one!\n\ntwo"
+
+
+CALL_ITEM = {"type": "function_call", "id": "fc", "call_id": "c1", "name": "search", "arguments": '{"query":"x"}'}
+MESSAGE_ITEM = {"type": "message", "id": "msg", "content": [{"type": "output_text", "text": "Hello"}]}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [{"type": "response.output_item.done", "output_index": 0, "item": MESSAGE_ITEM}],
+        [{"type": "response.output_text.done", "output_index": 0, "text": "Hello"}],
+        [{"type": "response.content_part.done", "item_id": "msg", "part": {"type": "output_text", "text": "Hello"}}],
+        [{"type": "response.output_text.delta", "output_index": 0, "delta": "Hello"}],
+        [{"type": "response.output_text.delta", "item_id": "other", "delta": "Hello"}],
+        [
+            {"type": "response.output_text.delta", "output_index": 0, "delta": "Hel"},
+            {"type": "response.output_text.done", "output_index": 0, "text": "Hello"},
+        ],
+        [],
+    ],
+)
+def test_text_of_the_responses_api_is_read_once_wherever_it_stands(events: list[Any]) -> None:
+    end = {"type": "response.completed", "response": {"status": "completed", "output": [MESSAGE_ITEM]}}
+    message, deltas = assemble(*events, end)
+    assert message.content == (TextContent("Hello"),)
+    assert "".join(delta.text for delta in deltas) == "Hello"
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [{"type": "response.output_item.done", "output_index": 0, "item": CALL_ITEM}],
+        [
+            {"type": "response.output_item.added", "output_index": 0, "item": {**CALL_ITEM, "arguments": ""}},
+            {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": '{"query":"x"}'},
+        ],
+        [
+            {"type": "response.output_item.added", "item": {**CALL_ITEM, "arguments": ""}},
+            {"type": "response.function_call_arguments.delta", "item_id": "fc", "delta": '{"query":'},
+            {"type": "response.function_call_arguments.delta", "item_id": "fc", "delta": '"x"}'},
+        ],
+        [
+            {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"query":"x"}'},
+            {"type": "response.output_item.done", "output_index": 0, "item": CALL_ITEM},
+        ],
+        [
+            {"type": "response.output_item.added", "output_index": 0, "item": {**CALL_ITEM, "arguments": "{}"}},
+            {
+                "type": "response.output_item.done",
+                "output_index": 0,
+                "item": {**CALL_ITEM, "arguments": {"query": "x"}},
+            },
+        ],
+        [],
+    ],
+)
+def test_a_call_of_the_responses_api_is_read_once_wherever_it_stands(events: list[Any]) -> None:
+    end = {"type": "response.completed", "response": {"status": "completed", "output": [CALL_ITEM]}}
+    message, _ = assemble(*events, end, tool_names=TOOLS)
+    assert message.content == (ToolCall(id="c1", name="search", arguments={"query": "x"}),)
+    assert message.stop_reason == "tool_calls"
+
+
+def test_a_failed_response_raises_what_it_says() -> None:
+    failed = {"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "Try again in 3s"}}
+    for kind in ("response.failed", "response.completed"):
+        with pytest.raises(BackendRateLimitedError) as caught:
+            assemble({"type": kind, "response": failed})
+        assert caught.value.retry_after == 3.0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stop"),
+    [("length", "stop", "length"), ("error", "tool_calls", "error"), ("stop", "length", "length")],
+)
+def test_a_later_end_does_not_hide_a_cut_or_a_failure(first: str, second: str, stop: StopReason) -> None:
+    call = chunk(first, tool_calls=[part(0, "a", "search", "{}")])
+    message, _ = assemble(call, chunk(second), tool_names=TOOLS)
+    assert message.stop_reason == stop
+
+
+def test_a_failure_that_a_gateway_calls_a_good_end_is_one() -> None:
+    end: dict[str, Any] = {
+        "index": 0,
+        "delta": {},
+        "finish_reason": "stop",
+        "native_finish_reason": "MALFORMED_FUNCTION_CALL",
+    }
+    message, _ = assemble(chunk(content="a"), {"choices": [end]})
+    assert message.stop_reason == "error"
+
+
+def test_an_error_in_a_choice_is_raised() -> None:
+    with pytest.raises(ServerError):
+        assemble({"choices": [{"index": 0, "delta": {}, "error": {"code": 502, "message": "gone"}}]})
+
+
+def test_a_whole_message_behind_its_deltas_says_nothing_new() -> None:
+    message, _ = assemble(
+        chunk(content="Hi"),
+        {"choices": [{"index": 0, "delta": {}, "message": {"content": "Hi"}, "finish_reason": "stop"}]},
+    )
+    assert message.text == "Hi"
+
+
+@pytest.mark.parametrize(
+    ("usage", "total"),
+    [
+        ({"cost": 0.0125}, 0.0125),
+        ({"cost": 0}, 0.0),
+        ({"cost": 0.01, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.5}}, 0.01),
+        ({"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.5}}, 0.51),
+        ({"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": None}}, 0.01),
+        ({"cost": {"input_tokens_cost": 0.1, "total_cost": 0.3}}, 0.3),
+        ({"cost": None}, None),
+        ({"cost": -1}, None),
+        ({"cost": True}, None),
+        ({"cost": "0.5"}, None),
+        ({"cost": {"total": 3}}, None),
+        ({"cost_details": {"upstream_inference_cost": 0.5}}, None),
+    ],
+)
+def test_a_cost_that_the_server_states_is_read(usage: dict[str, Any], total: float | None) -> None:
+    counted = {"prompt_tokens": 10, "completion_tokens": 5, **usage}
+    message, _ = assemble(chunk(content="a"), {**chunk("stop"), "usage": counted})
+    assert message.usage is not None
+    cost = message.usage.cost
+    assert (cost and cost.total) == total
+
+
+PRICES = {"input": 2.0, "output": 8.0, "cache_read": 0.5, "cache_write": 0}
+
+
+@pytest.mark.parametrize("prices", [PRICES, ModelCost(input=2.0, output=8.0, cache_read=0.5)])
+def test_prices_of_the_backend_make_the_cost_where_the_server_states_none(prices: Any) -> None:
+    counted = {"prompt_tokens": 1_000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 400}}
+    pieces = [{"api": "chat-completions", "prices": prices}, chunk(content="a"), {**chunk("stop"), "usage": counted}]
+    whole, _ = assemble(*pieces)
+    stopped = Assembler()
+    for piece in pieces:
+        stopped.feed(piece)
+    for message in (whole, stopped.so_far(), stopped.partial("aborted")):
+        assert message.usage is not None
+        cost = message.usage.cost
+        assert cost is not None
+        assert (cost.input, cost.output, cost.cache_read) == pytest.approx((0.0012, 0.0008, 0.0002))
+        assert cost.total == pytest.approx(0.0022)
+
+
+def test_a_stated_cost_counts_before_prices_and_no_usage_has_no_cost() -> None:
+    counted = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 3.5}
+    message, _ = assemble({"prices": PRICES}, chunk(content="a"), {**chunk("stop"), "usage": counted})
+    assert message.usage is not None
+    assert message.usage.cost == Cost(total=3.5)
+    message, _ = assemble({"prices": PRICES}, chunk(content="a"), chunk("stop"))
+    assert message.usage is None
+
+
+@pytest.mark.parametrize("prices", [None, {}, 3, "free", {"input": "2"}, {"input": -1}])
+def test_prices_that_are_none_leave_the_cost_unknown(prices: Any) -> None:
+    counted = {"prompt_tokens": 1, "completion_tokens": 1}
+    message, _ = assemble({"prices": prices}, chunk(content="a"), {**chunk("stop"), "usage": counted})
+    assert message.usage is not None
+    assert message.usage.cost is None
 
 
 class Chunk:

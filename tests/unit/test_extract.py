@@ -271,6 +271,10 @@ def test_an_envelope_with_nothing_in_it_is_refused() -> None:
         ({"error": "Unauthorized"}, AuthenticationError),
         ({"error": {"message": "no", "code": 404}}, BackendNotFoundError),
         ({"error": {"message": "maximum context length is 4096", "code": 400}}, ContextLengthError),
+        ([{"error": {"message": "no", "code": 401}}], AuthenticationError),
+        ({"object": "error", "message": "The model `x` does not exist.", "code": 404}, BackendNotFoundError),
+        ({"choices": [{"error": {"message": "no", "code": 401}, "message": {"content": ""}}]}, AuthenticationError),
+        ({"status": "failed", "output": [], "error": {"message": "prompt is too long"}}, ContextLengthError),
     ],
 )
 def test_an_error_mapping_raises_its_error(response: Any, error: type[BackendError]) -> None:

@@ -17,7 +17,14 @@ from yiemagent_nb.core.errors import (
     QuotaExceededError,
     ServerError,
 )
-from yiemagent_nb.core.reading.server_errors import MAX_WORDS, is_loading, is_retryable, quote, server_error
+from yiemagent_nb.core.reading.server_errors import (
+    MAX_WORDS,
+    error_body,
+    is_loading,
+    is_retryable,
+    quote,
+    server_error,
+)
 
 pytestmark = pytest.mark.requirement("Y FR-002", "A SPEC-7.2")
 
@@ -60,6 +67,44 @@ pytestmark = pytest.mark.requirement("Y FR-002", "A SPEC-7.2")
         ({"error": {"error": {"message": "deep", "code": 401}}}, None, AuthenticationError, False),
         ({}, 500, ServerError, True),
         ("", 500, ServerError, True),
+        ("Range of input length should be [1, 30720]", 400, ContextLengthError, False),
+        (
+            "The input token count (1100000) exceeds the maximum number of tokens allowed",
+            400,
+            ContextLengthError,
+            False,
+        ),
+        ("request (9000 tokens) exceeds the available context size (8192 tokens)", 400, ContextLengthError, False),
+        ("`inputs` must have less than 4096 tokens. Given: 5000", 422, ContextLengthError, False),
+        ("tokens to keep from the initial prompt is greater than the context length", 400, ContextLengthError, False),
+        ({"error": {"type": "exceed_context_size_error", "message": "too big"}}, 400, ContextLengthError, False),
+        ("Rate limit: too many tokens per minute (TPM) for your context size", 429, BackendRateLimitedError, True),
+        ("ThrottlingException: too many tokens, please wait", 400, BackendRateLimitedError, True),
+        ("You exceeded your current quota. Please retry in 5.5s.", 429, BackendRateLimitedError, True),
+        ("Your credit balance is too low to access the API", 400, QuotaExceededError, False),
+        ({"error": {"code": "insufficient_quota", "message": "no"}}, 429, QuotaExceededError, False),
+        ({"error": {"code": "1113", "message": "余额不足或无可用资源包,请充值。"}}, 429, QuotaExceededError, False),
+        ("This model is only supported in v1/responses", 404, BadRequestError, False),
+        (
+            [{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "wait"}}],
+            None,
+            BackendRateLimitedError,
+            True,
+        ),
+        ({"error": '{"error":{"message":"maximum context length is 10","code":400}}'}, None, ContextLengthError, False),
+        (
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "code": 400,
+                    "metadata": {"raw": '{"error":{"message":"prompt is too long"}}'},
+                }
+            },
+            400,
+            ContextLengthError,
+            False,
+        ),
+        ({"status_code": 1008, "status_msg": "insufficient balance"}, None, QuotaExceededError, False),
     ],
 )
 def test_an_error_has_its_kind_and_the_servers_words(
@@ -78,6 +123,86 @@ def test_a_wait_that_the_server_asks_for_is_told() -> None:
     assert isinstance(error, BackendRateLimitedError)
     assert error.retry_after == 7.0
     assert "7 seconds" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("body", "wait"),
+    [
+        ({"error": {"message": "quota", "details": [{"retryDelay": "34.5s"}]}}, 34.5),
+        ("Rate limit reached. Please try again in 1m30s.", 90.0),
+        ("Rate limit reached. Please try again in 250ms.", 0.25),
+        ("Rate limit reached, try again in 1 hour 2 minutes", 3720.0),
+        ({"message": "busy", "retry_after_seconds": 4}, 4.0),
+        ("Too many requests, retry after 12 seconds", 12.0),
+        ("Rate limit reached. Try again in a while.", None),
+        ({"message": "busy", "retry_after": -3}, None),
+        ({"message": "busy", "retry_after": True}, None),
+    ],
+)
+def test_a_wait_that_stands_in_the_words_is_told(body: Any, wait: float | None) -> None:
+    error = server_error(body, status=429)
+    assert isinstance(error, BackendRateLimitedError)
+    assert error.retry_after == wait
+    stated = server_error(body, status=429, retry_after=1.0)
+    assert isinstance(stated, BackendRateLimitedError)
+    assert stated.retry_after == 1.0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"error": "no"},
+        {"error": {"message": "no"}, "choices": []},
+        [{"error": {"message": "no"}}],
+        {"object": "error", "message": "no", "code": 400},
+        {"type": "error", "error": {"message": "no"}},
+        {"type": "error", "code": "x", "message": "no"},
+        {"type": "response.failed", "response": {"error": {"message": "no"}}},
+        {"detail": "Not Found"},
+        {"detail": [{"loc": ["body"], "msg": "no"}]},
+        {"code": 40001, "message": "no"},
+        {"success": False, "errors": [{"message": "no"}]},
+        {"base_resp": {"status_code": 1008, "status_msg": "no"}, "choices": None},
+    ],
+)
+def test_an_error_is_known_in_any_form(value: object) -> None:
+    assert error_body(value) is not None
+
+
+NO_ERRORS: list[Any] = [
+    None,
+    3,
+    "error",
+    [],
+    [1],
+    {},
+    {"error": None},
+    {"error": {}, "choices": [{}]},
+    {"choices": [{"delta": {"content": "x"}}], "detail": "d"},
+    {"type": "response.output_text.delta", "delta": "error"},
+    {"type": "response.completed", "response": {"error": None}},
+    {"message": {"content": "x"}, "code": 0},
+    {"code": 0, "message": "success"},
+    {"output": [], "error": None, "status": "completed"},
+    {"base_resp": {"status_code": 0, "status_msg": ""}, "choices": [{}]},
+]
+
+
+@pytest.mark.parametrize("value", NO_ERRORS)
+def test_what_is_no_error_is_none(value: object) -> None:
+    assert error_body(value) is None
+
+
+def test_words_in_words_are_said_once() -> None:
+    inner = '{"error":{"message":"prompt is too long","code":400}}'
+    said = server_error({"error": {"message": inner, "metadata": {"raw": inner}}}).message
+    assert said.count("prompt is too long") == 1
+
+
+def test_endless_errors_are_read_to_an_end() -> None:
+    body: dict[str, Any] = {}
+    body["error"] = body
+    assert isinstance(server_error(body, status=500), ServerError)
 
 
 def test_words_are_cut_and_keys_left_out() -> None:

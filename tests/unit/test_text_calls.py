@@ -78,6 +78,66 @@ FORMS: dict[str, tuple[str, list[Any]]] = {
         ),
         [LUGO],
     ),
+    "qwen-coder-without-its-first-tag": (
+        "<function=get_weather>\n<parameter=city>\nLugo\n</parameter>\n</function>\n</tool_call>",
+        [LUGO],
+    ),
+    "seed": (
+        "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Lugo</parameter>\n</function>\n</seed:tool_call>",
+        [LUGO],
+    ),
+    "glm-on-one-line": ("<tool_call>get_weather<arg_key>city</arg_key><arg_value>Lugo</arg_value></tool_call>", [LUGO]),
+    "llama-builtin": ('<|python_tag|>search.call(query="fjord")<|eom_id|>', [FJORD]),
+    "llama-4": ('<|python_start|>[get_weather(city="Lugo")]<|python_end|><|eot_id|>', [LUGO]),
+    "lfm2": ('<|tool_call_start|>[get_weather(city="Lugo"), search(query="fjord")]<|tool_call_end|>', [LUGO, FJORD]),
+    "lfm2-json": (
+        '<|tool_call_start|>[{"name":"get_weather","arguments":{"city":"Lugo"}}]<|tool_call_end|>',
+        [LUGO],
+    ),
+    "olmo": ('<function_calls>get_weather(city="Lugo")\nsearch(query="fjord")</function_calls>', [LUGO, FJORD]),
+    "granite-20b": ('<function_call> {"name": "get_weather", "arguments": {"city": "Lugo"}}', [LUGO]),
+    "jamba": ('<tool_calls>[{"name":"get_weather","arguments":{"city":"Lugo"}}]</tool_calls>', [LUGO]),
+    "nemotron": ('<TOOLCALL>[{"name":"get_weather","arguments":{"city":"Lugo"}}]</TOOLCALL>', [LUGO]),
+    "cohere": (
+        '<|START_ACTION|>[\n  {"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Lugo"}}\n]',
+        [LUGO],
+    ),
+    "minimax": (
+        (
+            '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="city">Lugo</parameter>\n</invoke>\n'
+            '<invoke name="search"><parameter name="query">fjord</parameter></invoke>\n</minimax:tool_call>'
+        ),
+        [LUGO, FJORD],
+    ),
+    "invoke-alone": ('<invoke name="get_weather"><parameter name="city">Lugo</parameter></invoke>', [LUGO]),
+    "deepseek-3.2": (
+        (
+            '<｜DSML｜function_calls>\n<｜DSML｜invoke name="search">\n'  # noqa: RUF001
+            '<｜DSML｜parameter name="query" string="true">2024</｜DSML｜parameter>\n'  # noqa: RUF001
+            '<｜DSML｜parameter name="top" string="false">3</｜DSML｜parameter>\n'  # noqa: RUF001
+            "</｜DSML｜invoke>\n</｜DSML｜function_calls>"  # noqa: RUF001
+        ),
+        [("search", {"query": "2024", "top": 3})],
+    ),
+    "deepseek-3.1": (
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city":"Lugo"}<｜tool▁call▁end｜>',  # noqa: RUF001
+        [LUGO],
+    ),
+    "functiongemma": ("<start_function_call>call:get_weather{city:<escape>Lugo<escape>}<end_function_call>", [LUGO]),
+    "gemma-4": (
+        '<|tool_call>call:search{query:<|"|>a, {b}<|"|>,deep:{n:3,flags:[true,null]},"s":"t", plain:word}<tool_call|>',
+        [("search", {"query": "a, {b}", "deep": {"n": 3, "flags": [True, None]}, "s": "t", "plain": "word"})],
+    ),
+    "gpt-oss": (
+        '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Lugo"}<|call|>',
+        [LUGO],
+    ),
+    "gpt-oss-recipient-first": (
+        '<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>{"city":"Lugo"}<|call|>',
+        [LUGO],
+    ),
+    "gpt-oss-without-its-tokens": ('commentary to=functions.get_weather json{"city":"Lugo"}', [LUGO]),
+    "named-with-a-prefix": ('<tool_call>{"name": "functions.get_weather", "arguments": {"city": "Lugo"}}', [LUGO]),
 }
 
 
@@ -109,6 +169,17 @@ def test_each_form_is_understood_whatever_the_pieces(text: str, calls: list[Any]
     assert calls_of(extract(text, tool_names=TOOLS, text_tool_calls=True)) == calls
 
 
+def test_a_call_after_thoughts_in_channels_is_found() -> None:
+    text = (
+        "<|channel|>analysis<|message|>I need it.<|end|><|start|>assistant"
+        '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Lugo"}<|call|>'
+    )
+    for size in (1, 7, 1000):
+        message = stream(text, size)
+        assert (message.reasoning, message.text) == ("I need it.", "")
+        assert calls_of(message) == [LUGO]
+
+
 def test_text_around_a_call_stays_in_its_place() -> None:
     message = stream('<think>hm</think>Let me look.\n<tool_call>{"name":"search","arguments":{}}</tool_call> Done.', 4)
     assert [type(block) for block in message.content] == [ReasoningContent, TextContent, ToolCall, TextContent]
@@ -131,6 +202,14 @@ def test_text_around_a_call_stays_in_its_place() -> None:
         "a < b, and <tool",
         "{ this is no JSON",
         "[TOOL_CALLS] none",
+        "<start_function_call>call:rm_all{a:1}<end_function_call>",
+        "<start_function_call>call:search{a:<escape>open",
+        "<start_function_call>call:search{a b}",
+        '<invoke name="rm_all"><parameter name="a">1</parameter></invoke>',
+        "<|channel|>commentary<|message|>I will look",
+        "<|channel|>commentary to=functions.rm_all <|message|>{}",
+        "<|tool_call_start|>[search('fjord')]<|tool_call_end|>",
+        "<|python_tag|>import os",
     ],
 )
 def test_what_is_no_offered_call_stays_text(text: str) -> None:

@@ -51,6 +51,7 @@ async def play(
         timeout=Timeouts(between_bytes=silence),
         retries=RetryPolicy(retries=2, first_delay=0.01),
         text_tool_calls=options.get("text_tool_fallback", False),
+        api="responses" if case.get("endpoint") == "responses" else "chat-completions",
     )
     assembler = Assembler(tool_names=case["tools"])
     deltas: list[Delta] = []

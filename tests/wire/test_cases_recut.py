@@ -1,7 +1,8 @@
-"""Every streamed wire case, its bytes cut at other places."""
+"""Every streamed wire case, its bytes cut at other places; and what the other checks leave out."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from yiemagent_nb.backends.sse import SseDecoder
 from yiemagent_nb.core.errors import BackendError
 from yiemagent_nb.core.messages import AssistantMessage
 from yiemagent_nb.core.reading.assemble import Assembler
+from yiemagent_nb.core.reading.server_errors import server_error
 
 pytestmark = pytest.mark.requirement("Y SP-017", "Y SP-018", "Y SD-009")
 
@@ -93,3 +95,19 @@ def test_a_stream_cut_anywhere_never_runs_a_call_that_was_not_whole(case: Mappin
         for call in message.tool_calls if message.stop_reason == "tool_calls" else ():
             matching = [each for each in whole.tool_calls if each.name == call.name]
             assert any(each.arguments == call.arguments for each in matching)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in load_cases("error") if "message_must_contain" in case["expect"]], ids=by_id
+)
+def test_an_error_repeats_the_words_that_help(case: Mapping[str, Any]) -> None:
+    error = server_error(json.loads(bytes_of(case)), status=case["http"]["status"])
+    assert case["expect"]["message_must_contain"] in error.message
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "cost_usd" in case["expect"]], ids=by_id)
+def test_a_cost_that_the_server_states_is_kept(case: Mapping[str, Any]) -> None:
+    message, _ = assemble(case, [bytes_of(case)])
+    assert message.usage is not None
+    assert message.usage.cost is not None
+    assert message.usage.cost.total == case["expect"]["cost_usd"]

@@ -27,7 +27,8 @@ async def answer(backend: OpenAICompatible, messages: Any) -> AssistantMessage:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 async def test_the_next_request_carries_what_the_server_wants_back(case: dict[str, Any]) -> None:
-    async with CaseServer(case) as server, OpenAICompatible(server.base_url, "m-1") as backend:
+    api: Any = "responses" if case["endpoint"] == "responses" else "chat-completions"
+    async with CaseServer(case) as server, OpenAICompatible(server.base_url, "m-1", api=api) as backend:
         builder = RequestBuilder()
         history: list[Any] = [UserMessage("hi")]
         message = await answer(backend, builder.build("", history, backend.provider))
@@ -37,10 +38,15 @@ async def test_the_next_request_carries_what_the_server_wants_back(case: dict[st
             for call in message.tool_calls
         ]
         await answer(backend, builder.build("", history, backend.provider))
+    wanted = case["expect"].get("replay", {})
+    if api == "responses":
+        _, reasoning, call, result = server.requests[-1].body["input"]
+        assert reasoning["encrypted_content"] == wanted["encrypted_content"]
+        assert call["call_id"] == result["call_id"]
+        return
     _, sent, *results = server.requests[-1].body["messages"]
     ids = [call["id"] for call in sent["tool_calls"]]
     assert ids == [result["tool_call_id"] for result in results]
     assert all(0 < len(each) <= case["expect"].get("ids", {}).get("replay_max_len", 64) for each in ids)
-    wanted = case["expect"].get("replay", {})
     if "reasoning_details_types" in wanted:
         assert [detail["type"] for detail in sent["reasoning_details"]] == wanted["reasoning_details_types"]

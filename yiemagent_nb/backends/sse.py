@@ -1,14 +1,20 @@
 """Server-sent events, decoded from bytes as they come.
 
 Source of the format: the WHATWG HTML standard, section "Server-sent events", and what model servers
-make of it: errors in a field named ``error``, and JSON without any framing.
+make of it: errors in a field named ``error``, JSON without any framing, events without the blank
+lines between them, comments sent as data.
 """
 
 from __future__ import annotations
 
+import json
+
 __all__ = ["SseDecoder"]
 
 _BOM = b"\xef\xbb\xbf"
+_DONE = "[DONE]"
+_BARE = ("{", "[{", _DONE)
+"""How lines begin that are an event, or a part of one, without being a field."""
 
 
 class SseDecoder:
@@ -17,7 +23,9 @@ class SseDecoder:
     An event is its name (empty for the default) and its data. Lines end at LF, CR or CRLF; the
     space after a colon is optional; data lines join with LF; comments, events without data and
     unknown fields are skipped. Beyond the standard, the last event counts without its blank line, a
-    field named ``error`` is an event of that name, and lines of bare JSON are an event.
+    field named ``error`` is an event of that name, lines of bare JSON and a bare ``[DONE]`` are an
+    event, data that begins with a colon is a comment, and after a whole JSON object a name or the
+    next object begins an event.
 
     The time it takes grows with the bytes alone, however long a line is.
     """
@@ -36,14 +44,14 @@ class SseDecoder:
         """Take some bytes; give back the events that they complete, each a name and its data."""
         if (
             self._started
-            and chunk.startswith(b"data: ")
+            and chunk.startswith(b"data: {")
             and chunk.endswith(b"\n\n")
             and chunk.count(b"\n") == 2  # noqa: PLR2004
             and b"\r" not in chunk
             and not (self._tail or self._data or self._name or self._bare or self._after_cr)
         ):
             # One event in one piece, as most servers write them: the same as below, but quicker.
-            return [("", chunk[6:-2].decode("utf-8", "replace"))] if len(chunk) > len(b"data: \n\n") else []
+            return [("", chunk[6:-2].decode("utf-8", "replace"))]
         if self._after_cr and chunk:
             self._after_cr = False
             if chunk[0] == 10:  # noqa: PLR2004 - the LF of a CRLF that was cut in two
@@ -80,29 +88,59 @@ class SseDecoder:
         for line in lines:
             if line.startswith(b"data:"):
                 text = line.decode("utf-8", "replace")
-                self._data.append(text[6:] if text[5:6] == " " else text[5:])
+                self._take_data(text[6:] if text[5:6] == " " else text[5:], events)
             elif line:
                 self._field(line.decode("utf-8", "replace"), events)
             elif self._data or self._name:
-                data = self._data[0] if len(self._data) == 1 else "\n".join(self._data)
-                if data:
-                    events.append((self._name, data))
-                self._data.clear()
-                self._name = ""
+                self._end(events)
         return events
 
+    def _take_data(self, text: str, events: list[tuple[str, str]]) -> None:
+        if text.startswith(":"):
+            return
+        if text.rstrip() == _DONE:
+            text = _DONE
+        if self._data and text.startswith(("{", _DONE)) and self._is_whole():
+            self._end(events)
+        self._data.append(text)
+
+    def _is_whole(self) -> bool:
+        """Whether the data so far is a JSON object, to which nothing can be added."""
+        if not self._data[-1].rstrip().endswith("}"):
+            return False
+        try:
+            json.loads("\n".join(self._data))
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+    def _end(self, events: list[tuple[str, str]]) -> None:
+        data = self._data[0] if len(self._data) == 1 else "\n".join(self._data)
+        if data:
+            events.append((self._name, data))
+        self._data.clear()
+        self._name = ""
+
     def _field(self, line: str, events: list[tuple[str, str]]) -> None:
-        if self._bare or line.lstrip().startswith("{"):
-            if not self._bare and line.rstrip().endswith("}"):
-                events.append(("", line))
-            else:
-                self._bare.append(line)
+        if self._bare or line.lstrip().startswith(_BARE) or line.strip() == "[":
+            self._take_bare(line, events)
             return
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if field == "event":
+            if self._data and self._is_whole():
+                self._end(events)
             self._name = value
         elif field == "data":
             self._data.append(value)
         elif field == "error":
             events.append(("error", value))
+
+    def _take_bare(self, line: str, events: list[tuple[str, str]]) -> None:
+        """A line of JSON without a field's name: an event, or a part of one that ends with the stream."""
+        if not self._bare and line.strip() == _DONE:
+            events.append(("", _DONE))
+        elif not self._bare and line.rstrip().endswith(("}", "}]")):
+            events.append(("", line))
+        else:
+            self._bare.append(line)

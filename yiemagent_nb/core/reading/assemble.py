@@ -18,10 +18,18 @@ from yiemagent_nb.core.messages import (
     TextContent,
     ToolCall,
 )
-from yiemagent_nb.core.models import Usage
+from yiemagent_nb.core.models import ModelCost, Usage
 from yiemagent_nb.core.reading.blocks import Delta
 from yiemagent_nb.core.reading.content import GrowingContent
-from yiemagent_nb.core.reading.fields import as_mapping, clean_text, dump_json, read_stop_reason, read_usage
+from yiemagent_nb.core.reading.fields import (
+    as_mapping,
+    clean_text,
+    dump_json,
+    read_prices,
+    read_stop_reason,
+    read_usage,
+    worse_stop,
+)
 from yiemagent_nb.core.reading.message_form import (
     CONTENT_TYPES,
     EXPECTED_FORMS,
@@ -49,6 +57,7 @@ _EXTRA_KEYS = frozenset(
         "errorMessage",
         "done",
         "text_tool_calls",
+        "prices",
     }
 )
 
@@ -77,10 +86,13 @@ class Assembler:
         self._whole: AssistantMessage | None = None
         self._extras: dict[str, str] = {}
         self._usage: object = None
+        self._prices: ModelCost | None = None
         self._stop: str | None = None
         self._choice: object = None
         self._answered = False
         """Whether anything of an answer came, be it empty."""
+        self._streamed = False
+        """Whether a delta came, so that a whole message after it only repeats what is known."""
         self._needs_end = False
         """Whether the answer comes in a form that says when it ends."""
         self._done = False
@@ -92,10 +104,10 @@ class Assembler:
         Args:
             piece: A string (text); an OpenAI chunk; a mapping with ``content``, reasoning under any
                 of its names, ``tool_calls`` or extras (``api``, ``provider``, ``model``, ``usage``,
-                ``stop_reason``, ``thinking_sent``; ``text_tool_calls: True`` to understand such
-                calls from here on; ``done: True`` where the server said that this is the end); an
-                event of the Responses API; an object with ``model_dump()``; or
-                a whole response.
+                ``stop_reason``, ``thinking_sent``; ``prices``, a ``ModelCost`` or a mapping like it, for
+                usage that comes without a cost; ``text_tool_calls: True`` to understand such calls
+                from here on; ``done: True`` where the server said that this is the end); an event of
+                the Responses API; an object with ``model_dump()``; or a whole response.
 
         Raises:
             BackendError: The piece is an error; its subclass says which.
@@ -166,6 +178,8 @@ class Assembler:
     def _message(self, stop: StopReason, error_message: str | None) -> AssistantMessage | AssistantToolCallMessage:
         content = self._blocks.build()
         usage = read_usage(self._usage)
+        if usage is not None and usage.cost is None and self._prices is not None:
+            usage = usage.model_copy(update={"cost": self._prices.of(usage)})
         if not content and stop == "end_turn" and error_message is None:
             error_message = _empty_answer(usage)
         has_calls = any(isinstance(block, ToolCall) for block in content)
@@ -206,18 +220,20 @@ class Assembler:
             self._blocks.text(piece, out)
         elif isinstance(piece, AssistantMessage):
             self._take_message(piece, out)
+        elif (error := error_body(fields := as_mapping(piece) or piece)) is not None:
+            raise server_error(error)
         elif isinstance(piece, list | tuple):
             if not piece:
                 raise unknown_form(cast("object", piece))
             self._answered = True
             read_content_blocks(self._blocks, cast("Sequence[object]", piece), out, whole=True)
-        elif (fields := as_mapping(piece)) is None:
+        elif not isinstance(fields, Mapping):
             raise unknown_form(piece)
-        elif (error := error_body(fields)) is not None:
-            raise server_error(error)
-        elif not self._read_mapping(fields, out, whole=whole) and not self._needs_end:
+        elif not self._read_mapping(cast("Mapping[str, Any]", fields), out, whole=whole):
             # Among the chunks of an answer, servers may send events of their own.
-            raise unknown_form(piece)
+            kind = cast("Mapping[str, Any]", fields).get("type")
+            if not self._needs_end and (whole or not isinstance(kind, str)):
+                raise unknown_form(piece)
 
     def _read_mapping(self, fields: Mapping[str, Any], out: list[Delta], *, whole: bool) -> bool:
         """Read a piece or a response; False where it has no known form."""
@@ -259,16 +275,18 @@ class Assembler:
             self._choice = index
         if index != self._choice:
             return
-        self._answered = True
+        if error := choice.get("error"):
+            raise server_error(error)
         message = as_mapping(choice.get("message"))
         delta = as_mapping(choice.get("delta"))
-        if message and not delta:
+        if message and not delta and not (self._streamed and delta is not None):
             read_message(self._blocks, message, out, whole=True)
         else:
-            self._needs_end = True
+            self._needs_end = self._streamed = True
             # Old completions put the text into the choice itself.
             if delta is None or delta:
                 read_message(self._blocks, choice if delta is None else delta, out, whole=False)
+        self._answered = True
         if usage := choice.get("usage"):
             self._usage = usage
         self._read_end(choice, out)
@@ -302,15 +320,22 @@ class Assembler:
             self._blocks.understand_text_calls()
         if message := fields.get("error_message") or fields.get("errorMessage"):
             extras["error_message"] = clean_text(str(message))
+        if "prices" in fields:
+            self._prices = read_prices(fields["prices"])
 
     def _read_end(self, fields: Mapping[str, Any], out: list[Delta]) -> None:
         """Read why the answer ended, if it did; then what was held back can be told."""
         stop = fields.get("finish_reason") or fields.get("done_reason")
         if not stop and "delta" not in fields:  # vLLM puts another value under this name into choices
             stop = fields.get("stop_reason") or fields.get("stopReason")
+        if isinstance(stop, Mapping):
+            stop = cast("Mapping[str, Any]", stop).get("type")
+        native = fields.get("native_finish_reason")  # OpenRouter calls some failures a good end
+        if isinstance(native, str) and read_stop_reason(native, has_calls=False) == "error":
+            stop = native
         if isinstance(stop, str) and stop:
             self._answered = True
-            self._stop = clean_text(stop)
+            self._stop = worse_stop(self._stop, clean_text(stop))
             self._blocks.settle(out)
         if fields.get("done") is True:
             self._done = True

@@ -129,5 +129,24 @@ class CallBlock(Block):
         if not self.name and not text:
             return None
         arguments, raw = read_arguments(text)
+        if raw is not None and (whole := _sent_again(self.pieces)) is not None:
+            arguments, still_raw = read_arguments(whole)
+            raw = raw if still_raw is not None else None
         call_id = self.id or new_id("call")
         return ToolCall(id=call_id, name=self.name or NAMELESS, arguments=arguments, raw_arguments=raw)
+
+
+def _sent_again(pieces: list[str]) -> str | None:
+    """The arguments of pieces that are no plain succession; None where they are nothing else.
+
+    Servers were seen to send an empty object before the first piece, all pieces so far with each
+    further one, and the whole once more after its pieces.
+    """
+    first, *rest = [piece for piece in pieces if piece] or [""]
+    if not rest:
+        return None
+    if first.strip() == "{}":
+        return "".join(rest)
+    last = rest[-1]
+    grows = all(map(str.startswith, rest, [first, *rest]))
+    return last if grows or last == first + "".join(rest[:-1]) else None

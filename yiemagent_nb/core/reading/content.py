@@ -7,7 +7,14 @@ from typing import Any, cast
 
 from yiemagent_nb.core.messages import AssistantContent, ImageContent, ReasoningContent, TextContent
 from yiemagent_nb.core.reading.blocks import Block, CallBlock, Delta
-from yiemagent_nb.core.reading.fields import clean_text, clean_tool_name, dump_json, has_surrogates, read_call
+from yiemagent_nb.core.reading.fields import (
+    clean_text,
+    clean_tool_name,
+    dump_json,
+    has_surrogates,
+    offered_name,
+    read_call,
+)
 from yiemagent_nb.core.reading.tags import ThinkTags, split_lone_close
 from yiemagent_nb.core.reading.text_calls import TextCalls
 
@@ -51,8 +58,8 @@ class GrowingContent:
 
     @property
     def has_calls(self) -> bool:
-        """Whether a call has come."""
-        return self._last_call is not None
+        """Whether a call has come, be it without a name."""
+        return any(isinstance(block, CallBlock) and (block.name or block.pieces) for block in self._blocks)
 
     def quick(self, delta: dict[str, Any]) -> tuple[Delta] | None:
         """Append the delta of a chunk where it only goes on with what came last; None for any other.
@@ -187,7 +194,7 @@ class GrowingContent:
             if self._by_id.setdefault(call_id, call) is call:  # one that came before gets a new one
                 call.id = call.given_id
         if name and name != call.name:
-            call.name = name if name.startswith(call.name) else call.name + name
+            call.name = offered_name(name if name.startswith(call.name) else call.name + name, self._tool_names)
         delta = call.append(piece)
         if delta is not None:
             out.append(delta)
@@ -276,18 +283,28 @@ class GrowingContent:
     def _continued(self, key: object, call_id: str, name: str, piece: str) -> CallBlock | None:
         """The call that a piece goes on with, or None where it starts a new one.
 
-        A new call starts where the index is new, where the id is new and not the open call's, and
+        A new call starts where the index is new, where the id is new and a name comes with it, and
         where a name comes without an index or after whole arguments. Else the open call goes on.
         """
         open_call = self._last_call if key is None else self._by_key.get(key)
         if open_call is None:
-            return None
+            last = self._last_call
+            return None if name or call_id or last is None or last.is_whole() else last
         if call_id and call_id != open_call.given_id:
-            late = not open_call.given_id and (not name or (name == open_call.name and not open_call.pieces))
-            return self._by_id.get(call_id) or (open_call if late else None)
+            known = self._by_id.get(call_id)
+            return known or (open_call if self._goes_on(open_call, name, piece) else None)
         if not name or call_id or not self._starts_anew(open_call, key, name, piece):
             return open_call
         return None
+
+    def _goes_on(self, open_call: CallBlock, name: str, piece: str) -> bool:
+        """Whether a piece with a new id goes on with the open call: servers make one up for each piece."""
+        if not open_call.given_id and not open_call.pieces:
+            return not name or name == open_call.name  # the id comes late
+        if open_call.is_whole():
+            return False
+        begun = bool(open_call.pieces) and not piece.lstrip().startswith("{")
+        return not name or (name == open_call.name and begun)
 
     def _starts_anew(self, open_call: CallBlock, key: object, name: str, piece: str) -> bool:
         """Whether a name without an id, beside an open call, is another call's."""
@@ -295,4 +312,5 @@ class GrowingContent:
             return True
         if name != open_call.name:
             return bool(open_call.pieces) or {name, open_call.name} <= set(self._tool_names)
-        return piece.lstrip().startswith("{") and open_call.is_whole() and open_call.text != piece
+        text = open_call.text
+        return piece.lstrip().startswith("{") and text not in {"{}", piece} and open_call.is_whole()

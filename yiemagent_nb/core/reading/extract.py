@@ -19,7 +19,7 @@ def extract(
     ``message``; a mapping with ``content`` (text or blocks of text, reasoning, ``tool_call`` and
     ``tool_calls``), ``reasoning`` under any of its names, and ``tool_calls``; the Responses API's
     object with ``output``; a list of content blocks; and objects whose ``model_dump()`` is one of
-    these. Beside any of them may stand ``api``, ``provider``, ``model``, ``usage``,
+    these. Beside any of them may stand ``api``, ``provider``, ``model``, ``usage``, ``prices``,
     ``error_message``, ``thinking_sent``. Arguments may be JSON text or an object; ids that are
     missing are made; arguments that do not parse stay in ``raw_arguments``.
 

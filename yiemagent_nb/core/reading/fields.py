@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 from yiemagent_nb.core.json_values import clean_text, json_form, read_json
 from yiemagent_nb.core.messages import StopReason
-from yiemagent_nb.core.models import Usage
+from yiemagent_nb.core.models import Cost, ModelCost, Usage
 
 __all__ = [
     "REASONING_FIELDS",
@@ -23,11 +23,14 @@ __all__ = [
     "dump_json",
     "first_reasoning",
     "has_surrogates",
+    "offered_name",
     "read_arguments",
     "read_call",
+    "read_prices",
     "read_stop_reason",
     "read_usage",
     "text_of",
+    "worse_stop",
 ]
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
@@ -42,6 +45,7 @@ A ``ReasoningContent.signature`` remembers where the reasoning stood, so that it
 """
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_NAMESPACED = re.compile(r"(?:functions?|tools?|default_api)[.:/]([\w-]+?)(?::\d+)?")
 _MAX_TOOL_NAME_MARKER = "<|"
 
 _STOP_REASONS: Mapping[str, StopReason] = {
@@ -50,19 +54,30 @@ _STOP_REASONS: Mapping[str, StopReason] = {
     "max_output_tokens": "length",
     "model_length": "length",
     "model_context_window_exceeded": "length",
+    "contextlengthreached": "length",
+    "maxpredictedtokensreached": "length",
     "content_filter": "content_filter",
     "safety": "content_filter",
     "refusal": "content_filter",
     "recitation": "content_filter",
     "sensitive": "content_filter",
+    "prohibited_content": "content_filter",
+    "blocklist": "content_filter",
+    "spii": "content_filter",
     "error": "error",
     "failed": "error",
     "network_error": "error",
     "insufficient_system_resource": "error",
+    "malformed_function_call": "error",
+    "unexpected_tool_call": "error",
+    "function_call_filter": "error",
     "abort": "error",
     "cancelled": "error",
     "aborted": "aborted",
 }
+
+
+_SEVERITY: Mapping[StopReason, int] = {"error": 3, "aborted": 3, "length": 2, "content_filter": 1}
 
 
 def as_mapping(value: object) -> Mapping[str, Any] | None:
@@ -93,6 +108,13 @@ def has_surrogates(text: str) -> bool:
 def clean_tool_name(name: str) -> str:
     """A tool's name without the control tokens that some models leak behind it."""
     return clean_text(name.partition(_MAX_TOOL_NAME_MARKER)[0]).strip()
+
+
+def offered_name(name: str, names: Collection[str]) -> str:
+    """``name``, or the offered one in it: models put ``functions.`` before it and a number behind."""
+    if name in names or (named := _NAMESPACED.fullmatch(name)) is None:
+        return name
+    return named[1] if named[1] in names else name
 
 
 def text_of(value: object) -> str:
@@ -134,8 +156,8 @@ def _read_float(text: str) -> float:
 def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
     """A call's arguments: the parsed object, and the text where it is no JSON object.
 
-    Nothing and ``null`` are an empty object; a string that decodes to a string is decoded once
-    more; raw control characters in strings pass. What no encoder could write again, numbers beyond
+    Nothing, ``null`` and an empty list are an empty object; a string that decodes to a string is
+    decoded once more; raw control characters in strings pass. What no encoder could write again, numbers beyond
     all bounds and endless nesting, is no JSON either. Exactly one of the two says something:
     arguments beside a text are always empty, never a parsed prefix.
     """
@@ -144,7 +166,7 @@ def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
         parsed = _parse(text)
         if isinstance(parsed, str):
             parsed = _parse(parsed)
-        if parsed is None:
+        if parsed is None or parsed == []:
             return {}, None
         if isinstance(parsed, dict):
             return read_json(cast("object", parsed)), None
@@ -164,12 +186,13 @@ def read_call(call: Mapping[str, Any]) -> tuple[str, str, object]:
     """A call's id, name and arguments, as text or as an object, in any of the known forms.
 
     Known are OpenAI's ``function`` object, a flat block with ``arguments``, ``args``, ``input`` or
-    ``parameters``, the Responses API's item with its ``call_id``, and this package's ``ToolCall``.
+    ``parameters``, the Responses API's item with its ``call_id``, Cohere's ``tool_name``, and this
+    package's ``ToolCall``.
     """
     inner = call.get("function")
     fields = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else call
     call_id = call.get("call_id") or call.get("id") or call.get("tool_call_id")
-    name = fields.get("name") or (inner if isinstance(inner, str) else None)
+    name = fields.get("name") or (inner if isinstance(inner, str) else fields.get("tool_name"))
     arguments = call.get("raw_arguments")
     for key in ("arguments", "args", "input", "parameters"):
         if arguments is not None:
@@ -219,7 +242,10 @@ _REASONING = (
 
 
 def read_usage(value: object) -> Usage | None:
-    """Usage under any of its names; None where neither input nor output is known."""
+    """Usage under any of its names; None where neither input nor output is known.
+
+    A cost that the server states becomes ``cost``.
+    """
     if isinstance(value, Usage):
         return value
     if not isinstance(value, Mapping):
@@ -242,15 +268,58 @@ def read_usage(value: object) -> Usage | None:
     total = _count(usage, _TOTAL)
     if total is not None:
         counts["total_tokens"] = total
-    return Usage(**counts)
+    return Usage(**counts, cost=_read_cost(usage))
+
+
+def _dollars(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
+        return float(value)
+    return None
+
+
+def _read_cost(usage: Mapping[str, Any]) -> Cost | None:
+    """The cost that a server states: OpenRouter's number, or Perplexity's object with a total.
+
+    Source: OpenRouter's documentation, "Usage Accounting". Where a request went through a key of
+    one's own (``is_byok``), its ``cost`` is OpenRouter's fee alone, and the provider charges
+    ``upstream_inference_cost`` besides.
+    """
+    stated: object = usage.get("cost")
+    if isinstance(stated, Mapping):
+        stated = cast("Mapping[str, object]", stated).get("total_cost")
+    total = _dollars(stated)
+    details = usage.get("cost_details")
+    if total is not None and usage.get("is_byok") is True and isinstance(details, Mapping):
+        total += _dollars(cast("Mapping[str, object]", details).get("upstream_inference_cost")) or 0.0
+    return None if total is None else Cost(total=total)
+
+
+def read_prices(value: object) -> ModelCost | None:
+    """Prices in dollars per million tokens, of a ``ModelCost`` or a mapping; None where there are none."""
+    if isinstance(value, ModelCost):
+        return value
+    if not isinstance(value, Mapping):
+        return None
+    stated = cast("Mapping[str, object]", value)
+    prices = {name: price for name in ModelCost.model_fields if (price := _dollars(stated.get(name))) is not None}
+    return ModelCost(**prices) if prices else None
 
 
 def read_stop_reason(raw: str | None, *, has_calls: bool) -> StopReason:
-    """What a server's word for the end means.
+    """What a server's word for the end means, or the word before a colon.
 
     Errors come first, then a cut by length, then calls, whatever the server says, then filters.
     """
-    stop = _STOP_REASONS.get(raw.lower(), "end_turn") if raw else "end_turn"
+    stop = _stop_of(raw)
     if stop in {"error", "aborted", "length"}:
         return stop
     return "tool_calls" if has_calls else stop
+
+
+def _stop_of(raw: str | None) -> StopReason:
+    return _STOP_REASONS.get(raw.partition(":")[0].strip().lower(), "end_turn") if raw else "end_turn"
+
+
+def worse_stop(first: str | None, second: str) -> str:
+    """Which of two words for the end counts: an error or a cut stays one, else the second."""
+    return first if first and _SEVERITY.get(_stop_of(first), 0) > _SEVERITY.get(_stop_of(second), 0) else second

@@ -1,8 +1,13 @@
-"""Reasoning between tags in the text: ``<think>…</think>`` and its relatives, as they stream in."""
+"""Reasoning between tags in the text: ``<think>…</think>`` and its relatives, as they stream in.
+
+Beside the tags that models are trained on, these are the channels of gpt-oss and Gemma 4, which
+servers without a parser for them let through.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import cache
 
 __all__ = ["ThinkTags", "held_suffix", "split_lone_close"]
 
@@ -10,19 +15,36 @@ _TAGS = (
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<reasoning>", "</reasoning>"),
+    ("<thought>", "</thought>"),
     ("[THINK]", "[/THINK]"),
+    ("<seed:think>", "</seed:think>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("◁think▷", "◁/think▷"),
 )
+_CHANNELS = (
+    ("<|channel|>analysis<|message|>", "<|end|>"),  # gpt-oss
+    ("<|start|>assistant<|channel|>analysis<|message|>", "<|end|>"),
+    ("<|channel>thought", "<channel|>"),  # Gemma 4
+)
+_OPENINGS = (*_TAGS, *_CHANNELS)
+_SKIPPED = ("<|channel|>final<|message|>", "<|start|>assistant<|channel|>final<|message|>")
+"""What stands between reasoning and answer, and is neither."""
+_AT_THE_START = (*(opening for opening, _ in _OPENINGS), *_SKIPPED)
 
 
-def held_suffix(text: str, markers: Iterable[str]) -> int:
+@cache
+def _first_characters(markers: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(marker[0] for marker in markers)
+
+
+def held_suffix(text: str, markers: Sequence[str]) -> int:
     """How many characters at the end of ``text`` may be the start of a marker."""
-    longest = 0
-    for marker in markers:
-        for length in range(min(len(marker) - 1, len(text)), longest, -1):
-            if text.endswith(marker[:length]):
-                longest = length
-                break
-    return longest
+    markers = tuple(markers)
+    first = _first_characters(markers)
+    for at in range(max(0, len(text) - max(map(len, markers)) + 1), len(text)):
+        if text[at] in first and any(marker.startswith(text[at:]) for marker in markers):
+            return len(text) - at
+    return 0
 
 
 def split_lone_close(text: str) -> tuple[str, str] | None:
@@ -73,12 +95,16 @@ class ThinkTags:
 
     def _outside(self, out: list[tuple[bool, str]]) -> bool:
         start = self._held.lstrip()
-        for opening, closing in _TAGS:
+        for opening, closing in _OPENINGS:
             if start.startswith(opening):
                 self._held, self._close = start[len(opening) :], closing
                 self._after_tag, self._begun = True, False
                 return True
-        if not any(opening.startswith(start) for opening, _ in _TAGS):
+        for skipped in _SKIPPED:
+            if start.startswith(skipped):
+                self._held, self._after_tag = start[len(skipped) :], True
+                return True
+        if not any(opening.startswith(start) for opening in _AT_THE_START):
             out.append((False, start if self._after_tag else self._held))
             self._held = ""
             self.settled = True

@@ -2,228 +2,65 @@
 
 Known forms, by the models that write them:
 
-- Hermes, Qwen: ``<tool_call>{"name": …, "arguments": {…}}</tool_call>``; Qwen Coder puts
+- Hermes, Qwen: ``<tool_call>{"name": …, "arguments": {…}}</tool_call>``; Qwen Coder and Seed put
   ``<function=name><parameter=key>value</parameter></function>`` in it, GLM ``name`` and pairs of
   ``<arg_key>``, ``<arg_value>``;
 - Mistral: ``[TOOL_CALLS][{…}, …]`` and ``[TOOL_CALLS]name[ARGS]{…}``;
 - Llama: the bare object with ``parameters`` as the whole text, also after ``<|python_tag|>``;
-  ``<function=name>{…}</function>``; ``[name(key="value")]`` as the whole text;
-- Granite and Phi: ``<|tool_call|>[{…}]`` and ``functools[{…}]``;
-- DeepSeek and Kimi: their control tokens around a name and an object.
+  ``<function=name>{…}</function>``; ``[name(key="value")]`` as the whole text; LFM2 and OLMo the
+  same between tags;
+- Granite and Phi: ``<|tool_call|>[{…}]`` and ``functools[{…}]``; Jamba, Hunyuan, Nemotron and Cohere
+  lists of objects between tags of theirs;
+- DeepSeek and Kimi: their control tokens around a name and an object;
+- MiniMax, DeepSeek since 3.2: ``<invoke name="…"><parameter name="…">…</parameter></invoke>``;
+- Gemma: ``call:name{key:value}`` between tokens;
+- gpt-oss: ``<|channel|>commentary to=functions.name <|constrain|>json<|message|>{…}``.
 
 A call counts only if its tool was offered and it does not stand in a code fence or in backticks;
-all else stays text.
+all else stays text. ``text_call_forms`` reads what stands behind a marker.
 """
 
 from __future__ import annotations
 
-import ast
-import json
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Collection
 
-from yiemagent_nb.core.reading.fields import read_call
 from yiemagent_nb.core.reading.tags import held_suffix
+from yiemagent_nb.core.reading.text_call_forms import TextCall, calls_after, whole_text_calls
 
 __all__ = ["TextCall", "TextCalls", "split_text_calls"]
 
-_DECODER = json.JSONDecoder(strict=False)
 _MARKERS = (
     "<tool_call>",
+    "<tool_calls>",
+    "<TOOLCALL>",
+    "<function_call>",
+    "<function_calls>",
+    "<minimax:tool_call>",
+    "<seed:tool_call>",
     "[TOOL_CALLS]",
     "<|python_tag|>",
+    "<|python_start|>",
     "<function=",
+    "<invoke name=",
     "<|tool_call|>",
+    "<|tool_call_start|>",
+    "<|tool_call>",
+    "<start_function_call>",
+    "<|START_ACTION|>",
     "functools[",
     "<｜tool▁calls▁begin｜>",  # noqa: RUF001 - the model's own characters
     "<｜tool▁call▁begin｜>",  # noqa: RUF001
+    "<｜DSML｜function_calls>",  # noqa: RUF001
     "<|tool_calls_section_begin|>",
     "<|tool_call_begin|>",
+    "<|start|>assistant<|channel|>commentary",
+    "<|start|>assistant to=",
+    "<|channel|>commentary",
+    "<|channel|>analysis to=",
+    "commentary to=",
 )
 _MARKER = re.compile("|".join(map(re.escape, _MARKERS)))
-_XML_FUNCTION = re.compile(r"<function=([^>\s]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
-_XML_PARAMETER = re.compile(r"<parameter=([^>]+)>(.*?)(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL)
-_GLM_PAIR = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
-_NAMED = re.compile(r"(?:function<｜tool▁sep｜>)?(?:functions\.)?([\w.-]+?)(?::\d+)?(?![\w.-])")  # noqa: RUF001
-_BEFORE_OBJECT = re.compile(
-    r"\s*(?:\[CALL_ID\][\w-]*)?(?:\[ARGS\]|<｜tool▁sep｜>|<\|tool_call_argument_begin\|>)?\s*(?:```json)?\s*(?=\{)"  # noqa: RUF001
-)
-_AFTER_OBJECT = re.compile(
-    r"\s*(?:```)?\s*(?:<｜tool▁call▁end｜>|<\|tool_call_end\|>)?\s*(?:<｜tool▁calls▁end｜>|<\|tool_calls_section_end\|>)?"  # noqa: RUF001
-)
-_BETWEEN_CALLS = re.compile(r"\s*(?:<｜tool▁call▁begin｜>|<\|tool_call_begin\|>|\[TOOL_CALLS\])?\s*")  # noqa: RUF001
-_CLOSING = re.compile(r"\s*(?:</tool_call>|<\|/tool_call\|>|<\|eom_id\|>|<\|eot_id\|>)?")
-_SPACE = re.compile(r"\s*")
-_SEMICOLON = re.compile(r"\s*;?")
-_MEANT_NAME = re.compile(r'"name"\s*:\s*"([^"]+)"')
-
-
-@dataclass(frozen=True, slots=True)
-class TextCall:
-    """A call found in text. ``arguments`` is an object, or the text that should have been one."""
-
-    name: str
-    arguments: Mapping[str, Any] | str
-
-
-_Found = tuple[list[TextCall], int]
-"""Calls, and where the text goes on after them."""
-
-
-def _of_json(value: object, names: Collection[str], *, bare: bool = False) -> list[TextCall]:
-    """The calls in parsed JSON; none if any part of it is something else."""
-    if isinstance(value, list):
-        items = cast("list[object]", value)
-        found = [_of_json(item, names, bare=bare) for item in items]
-        return [call for calls in found for call in calls] if all(found) else []
-    if not isinstance(value, dict):
-        return []
-    _, name, arguments = read_call(cast("dict[str, Any]", value))
-    if name not in names or (bare and arguments is None):
-        return []
-    if arguments is None:
-        arguments = {}
-    if not isinstance(arguments, dict | str):
-        return []
-    return [TextCall(name, cast("dict[str, Any] | str", arguments))]
-
-
-def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
-    match = pattern.match(text, position)
-    return match.end() if match else position
-
-
-def _json_at(text: str, position: int) -> tuple[object, int] | None:
-    start = _skip(_SPACE, text, position)
-    if text[start : start + 1] not in {"{", "["}:
-        return None
-    try:
-        return _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _json_calls(text: str, position: int, names: Collection[str]) -> _Found | None:
-    """One value of JSON or several, parted by semicolons or white space."""
-    calls: list[TextCall] = []
-    while (parsed := _json_at(text, position)) is not None:
-        found = _of_json(parsed[0], names)
-        if not found:
-            break
-        calls += found
-        position = parsed[1]
-        position = _skip(_SEMICOLON, text, position)
-    return (calls, position) if calls else None
-
-
-def _value_of(text: str) -> Any:
-    try:
-        return json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _xml_call(text: str, position: int, names: Collection[str]) -> _Found | None:
-    match = _XML_FUNCTION.match(text, position)
-    if match is None or match[1] not in names:
-        return None
-    parsed = _json_at(match[2], 0)
-    if parsed is not None and isinstance(parsed[0], dict):
-        return [TextCall(match[1], cast("dict[str, Any]", parsed[0]))], match.end()
-    values = {key.strip(): _value_of(value.strip("\n")) for key, value in _XML_PARAMETER.findall(match[2])}
-    if not values and match[2].strip():
-        return [TextCall(match[1], match[2].strip())], match.end()
-    return [TextCall(match[1], values)], match.end()
-
-
-def _tagged(text: str, position: int, names: Collection[str]) -> _Found | None:
-    """What stands after ``<tool_call>``."""
-    found = _json_calls(text, position, names)
-    if found is None:
-        start = _skip(_SPACE, text, position)
-        found = _xml_call(text, start, names)
-    if found is not None:
-        return found[0], _skip(_CLOSING, text, found[1])
-    inner, tag, _ = text[position:].partition("</tool_call>")
-    end = position + len(inner) + len(tag)
-    name = inner.partition("<arg_key>")[0].strip()
-    if name in names:
-        values = {key.strip(): _value_of(value) for key, value in _GLM_PAIR.findall(inner)}
-        return [TextCall(name, values)], end
-    meant = _MEANT_NAME.search(inner)
-    # The model meant a call, and hears that its JSON is broken.
-    return ([TextCall(meant[1], inner.strip())], end) if meant and meant[1] in names else None
-
-
-def _named_objects(text: str, position: int, names: Collection[str]) -> _Found | None:
-    """``name {…}``, one or several, with control tokens between."""
-    calls: list[TextCall] = []
-    end = position
-    while True:
-        start = _skip(_BETWEEN_CALLS, text, end)
-        name = _NAMED.match(text, start)
-        if name is None or name[1] not in names:
-            break
-        before = _BEFORE_OBJECT.match(text, name.end())
-        parsed = _json_at(text, before.end()) if before else None
-        if parsed is None or not isinstance(parsed[0], dict):
-            break
-        calls.append(TextCall(name[1], cast("dict[str, Any]", parsed[0])))
-        end = _skip(_AFTER_OBJECT, text, parsed[1])
-    return (calls, end) if calls else None
-
-
-def _json_or_named(text: str, position: int, names: Collection[str]) -> _Found | None:
-    found = _json_calls(text, position, names) or _named_objects(text, position, names)
-    return (found[0], _skip(_CLOSING, text, found[1])) if found else None
-
-
-def _after_marker(
-    marker: str, start: int, end: int
-) -> tuple[Callable[[str, int, Collection[str]], _Found | None], int]:
-    if marker == "<tool_call>":
-        return _tagged, end
-    if marker == "<function=":
-        return _xml_call, start
-    return _json_or_named, end - 1 if marker == "functools[" else end
-
-
-def _pythonic(text: str, names: Collection[str]) -> list[TextCall]:
-    """``[name(key="value"), …]`` as the whole text."""
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        elements = tree.elts if isinstance(tree, ast.List) else [tree]
-        calls: list[TextCall] = []
-        for element in elements:
-            if not isinstance(element, ast.Call) or not isinstance(element.func, ast.Name) or element.args:
-                return []
-            arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in element.keywords if keyword.arg}
-            if element.func.id not in names or len(arguments) != len(element.keywords):
-                return []
-            calls.append(TextCall(element.func.id, arguments))
-    except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError):
-        return []
-    return calls
-
-
-def _whole(text: str, names: Collection[str]) -> list[TextCall]:
-    """Calls, where the whole text is nothing else."""
-    stripped = text.strip()
-    if stripped.startswith(("{", "[")):
-        calls: list[TextCall] = []
-        position = 0
-        while (parsed := _json_at(stripped, position)) is not None:
-            found = _of_json(parsed[0], names, bare=True)
-            if not found:
-                return []
-            calls += found
-            position = _skip(_SEMICOLON, stripped, parsed[1])
-        if calls and position == len(stripped):
-            return calls
-        return _pythonic(stripped, names) if stripped.startswith("[") else []
-    return []
 
 
 def _quoted(text: str, position: int) -> bool:
@@ -240,7 +77,7 @@ def split_text_calls(text: str, names: Collection[str], start: int = 0) -> list[
         names: The tools that were offered.
         start: Where to begin.
     """
-    if not text[:start].strip() and (calls := _whole(text[start:], names)):
+    if not text[:start].strip() and (calls := whole_text_calls(text[start:], names)):
         return list(calls)
     parts: list[str | TextCall] = []
     shown = position = start
@@ -248,8 +85,7 @@ def split_text_calls(text: str, names: Collection[str], start: int = 0) -> list[
         position = match.end()
         if _quoted(text, match.start()):
             continue
-        read, begin = _after_marker(match[0], match.start(), match.end())
-        found = read(text, begin, names)
+        found = calls_after(match[0], text, match.start(), match.end(), names)
         if found is None:
             continue
         between = text[shown : match.start()]
