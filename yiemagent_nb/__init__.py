@@ -22,11 +22,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from yiemagent_nb.backends.connecting import connect
     from yiemagent_nb.backends.demo import Demo
-    from yiemagent_nb.backends.discovery import DefaultBackend
+    from yiemagent_nb.backends.discovery import DefaultBackend, find_backend
+    from yiemagent_nb.backends.lm_studio import LMStudio
     from yiemagent_nb.backends.local import Local
+    from yiemagent_nb.backends.openai import OpenAI
     from yiemagent_nb.backends.openai_compatible import OpenAICompatible
+    from yiemagent_nb.backends.prices import PriceTable
     from yiemagent_nb.backends.scripted import Scripted
+    from yiemagent_nb.backends.vllm import VLLM
     from yiemagent_nb.core.agent import Agent
     from yiemagent_nb.core.approval import Approvals, Decision, approve
     from yiemagent_nb.core.channels import SHUTDOWN, Channel
@@ -85,10 +90,16 @@ if TYPE_CHECKING:
     from yiemagent_nb.widgets.chat_panel import ChatPanel
 
 _HOMES = {
+    "backends.connecting": ("connect",),
     "backends.demo": ("Demo",),
+    "backends.discovery": ("find_backend",),
+    "backends.lm_studio": ("LMStudio",),
     "backends.local": ("Local",),
+    "backends.openai": ("OpenAI",),
     "backends.openai_compatible": ("OpenAICompatible",),
+    "backends.prices": ("PriceTable",),
     "backends.scripted": ("Scripted",),
+    "backends.vllm": ("VLLM",),
     "core.agent": ("Agent",),
     "core.approval": ("Approvals", "Decision", "approve"),
     "core.channels": ("SHUTDOWN", "Channel"),
@@ -150,6 +161,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "SHUTDOWN",
+    "VLLM",
     "AbortSignal",
     "AfterToolCallContext",
     "Agent",
@@ -177,6 +189,7 @@ __all__ = [
     "EventStream",
     "ImageContent",
     "JsonlSink",
+    "LMStudio",
     "Limits",
     "LlmModel",
     "Local",
@@ -187,9 +200,11 @@ __all__ = [
     "MessageStart",
     "MessageUpdate",
     "ModelCost",
+    "OpenAI",
     "OpenAICompatible",
     "OutputFormat",
     "OutputInvalidError",
+    "PriceTable",
     "QueueChanged",
     "ReasoningContent",
     "Scripted",
@@ -214,9 +229,11 @@ __all__ = [
     "agent_loop",
     "agent_loop_continue",
     "approve",
+    "connect",
     "dump_event",
     "dump_message",
     "extract",
+    "find_backend",
     "from_openai",
     "load_event",
     "load_ipython_extension",

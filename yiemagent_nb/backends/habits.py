@@ -41,7 +41,8 @@ class RequestPlan(NamedTuple):
     """What is known of a request before its fields are written.
 
     ``api_is_given`` says whether the user chose the endpoint, ``thinks`` whether the request asks
-    for thinking, ``has_tools`` whether it offers tools.
+    for thinking, ``has_tools`` whether it offers tools, ``lessons`` how often this question was
+    written anew before, since the server refused something of it.
     """
 
     model: LlmModel
@@ -49,6 +50,7 @@ class RequestPlan(NamedTuple):
     api_is_given: bool
     thinks: bool
     has_tools: bool
+    lessons: int = 0
 
 
 class Habits:
@@ -69,6 +71,8 @@ class Habits:
     Any other level becomes the next higher of these, else the next lower; ``off`` sends nothing
     where it does not stand here.
     """
+    tool_choices: ClassVar[frozenset[str]] = frozenset({"auto", "none", "required", "name"})
+    """The choices of tools that it knows; ``name`` is that of one tool."""
     switches: tuple[str, ...] = ()
     """The arguments of chat templates that turn thinking on and off."""
     key_variable: ClassVar[str] = ""

@@ -7,31 +7,28 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Self, Unpack, cast
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from yiemagent_nb.backends.bodies import parse_json
+from yiemagent_nb.backends.bodies import read_response
 from yiemagent_nb.backends.chat_request import ChatRequest, chat_fields
 from yiemagent_nb.backends.chat_stream import ChatStreamReader
 from yiemagent_nb.backends.diagnosis import diagnose
 from yiemagent_nb.backends.habits import Api, Habits, RequestPlan
-from yiemagent_nb.backends.http import HttpConnection, Timeouts, is_loopback
-from yiemagent_nb.backends.options import ServerOptions
+from yiemagent_nb.backends.http import HttpConnection, Timeouts, is_loopback, split_url, without_login
+from yiemagent_nb.backends.options import ServerOptions, spelled_out
 from yiemagent_nb.backends.prices import PriceTable
 from yiemagent_nb.backends.responses_request import ResponsesRequest, responses_fields
 from yiemagent_nb.backends.retry import Attempts, RetryPolicy
+from yiemagent_nb.backends.tool_choice import apply_tool_choice
 from yiemagent_nb.core.backend import OpenAIMessages
 from yiemagent_nb.core.errors import (
     AuthenticationError,
     BackendError,
     BackendNotFoundError,
-    MalformedResponseError,
     StreamInterruptedError,
 )
 from yiemagent_nb.core.models import LlmModel, ModelCost, ThinkingLevel
-from yiemagent_nb.core.reading.fields import as_mapping
-from yiemagent_nb.core.reading.server_errors import error_body, server_error
 from yiemagent_nb.core.signal import AbortSignal
 
 __all__ = ["Health", "ModelServer"]
@@ -98,7 +95,8 @@ class ModelServer:
         api: Api | Literal["auto"] = "auto",
         **options: Unpack[ServerOptions],
     ) -> None:
-        self.base_url: Final = _normalised(base_url)
+        address = _normalised(base_url)
+        self.base_url: Final = without_login(address)
         self.stream = options.get("stream", True)
         self._habits = habits
         self._api: Api | None = None if api == "auto" else api
@@ -111,6 +109,8 @@ class ModelServer:
         self._model = None if model is None else self._described(model)
         self._ready: dict[str, LlmModel] = {}
         """Models that were made ready, by their ids."""
+        self._costs: dict[str, ModelCost | None] = {}
+        """What they cost."""
         self._include_usage = options.get("include_usage", True)
         self._text_tool_calls = options.get("text_tool_calls", False)
         self._options = {name: options.get(name) for name in _OPTIONS_OF_REQUESTS}
@@ -120,13 +120,17 @@ class ModelServer:
         self._sends_reasoning = True
         retries = options.get("retries")
         self._http = HttpConnection(
-            self.base_url,
+            address,
             headers=options.get("headers") or {},
             key=self._read_key,
             timeouts=_as_timeouts(options.get("timeout")),
             retries=RetryPolicy(retries) if isinstance(retries, int) else retries or RetryPolicy(),
             client=options.get("http_client"),
         )
+
+    def __init_subclass__(cls) -> None:
+        # Of __init__, not of the class: what is of the class is taken for its instances' calls too.
+        vars(cls.__init__)["__signature__"] = spelled_out(cls.__init__)
 
     def __repr__(self) -> str:
         """The address and the model, never the key."""
@@ -142,6 +146,11 @@ class ModelServer:
     def model(self) -> LlmModel | None:
         """The model that answers when the agent names none."""
         return self._model
+
+    @property
+    def connection(self) -> HttpConnection:
+        """How it reaches its server."""
+        return self._http
 
     def describe_model(self, model: str) -> LlmModel:
         """What is known of a model by its name, its price included."""
@@ -207,9 +216,7 @@ class ModelServer:
         chosen = next((model for model in models if wanted in {None, model.id}), None)
         if chosen is None:
             return Health(False, f"{where} answers, but lists no model {wanted!r}; it has {names}.", models)
-        context = f" {chosen.id} has {chosen.context_window:,} tokens of context." if chosen.context_window else ""
-        loading = f" {chosen.id} is not loaded yet; the first message loads it." if chosen.loaded is False else ""
-        return Health(True, f"{where} is ready and serves {names}.{context}{loading}", models)
+        return Health(True, f"{where} is ready and serves {names}.{_state_of(chosen)}", models)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. The backend can be used again."""
@@ -239,18 +246,11 @@ class ModelServer:
     async def _whole(self, ask: _Question) -> Mapping[str, Any]:
         attempts = self._http.attempts()
         while True:
-            request = await self._write(ask, stream=False)
+            request = await self._write(ask, attempts.lessons, stream=False)
             plan, extras = request.plan, request.extras
             try:
                 async with await self._http.open(_PATHS[plan.api], request.body, attempts) as answer:
-                    response = as_mapping(parse_json(await answer.read(), answer.media_type))
-                if response is None:
-                    raise MalformedResponseError(
-                        "The server's answer is JSON, but no object; expected a response with choices or output.",
-                        "Check the base URL: it usually ends in /v1.",
-                    )
-                if (said := error_body(response)) is not None:
-                    raise server_error(said)
+                    response = read_response(await answer.read(), answer.media_type, self._http.redacted)
             except BackendError as error:
                 await self._ask_again(error, attempts, plan)
             else:
@@ -260,7 +260,7 @@ class ModelServer:
         attempts = self._http.attempts()
         told: dict[str, Any] | None = None
         while True:
-            request = await self._write(ask, stream=True)
+            request = await self._write(ask, attempts.lessons, stream=True)
             plan = request.plan
             if request.extras != told:
                 yield request.extras
@@ -289,7 +289,9 @@ class ModelServer:
         self, error: BackendError, attempts: Attempts, plan: RequestPlan, *, shown: bool = False
     ) -> None:
         """Return when the question may be asked again, or raise the error where nothing is gained by it."""
-        if shown or not (self._has_learned(error, plan) or await attempts.again(error)):
+        if not shown and self._has_learned(error, plan):
+            attempts.lessons += 1
+        elif shown or not await attempts.again(error):
             raise self._told(error, plan.model.id) from None
 
     def _has_learned(self, error: BackendError, plan: RequestPlan) -> bool:
@@ -311,35 +313,36 @@ class ModelServer:
         self._http.redact(error)
         return error
 
-    async def _write(self, ask: _Question, *, stream: bool) -> _Request:
+    async def _write(self, ask: _Question, lessons: int, *, stream: bool) -> _Request:
         habits = self._habits
         model = await self._ready_model(ask.model)
         thinking = habits.thinking(ask.thinking_level, model)
         thinks = thinking.sent != "off"
         has_tools = ask.tools is not None
         api = self._api or habits.api_of(model, thinks=thinks, has_tools=has_tools)
-        plan = RequestPlan(model, api, self._api is not None, thinks, has_tools)
+        plan = RequestPlan(model, api, self._api is not None, thinks, has_tools, lessons)
         fields: dict[str, Any] = {"model": model.id, "stream": stream}
         if stream and self._include_usage and api == "chat-completions":
             fields["stream_options"] = {"include_usage": True}
         for more in (self._options, thinking.fields, self._extra_body, ask.options):
             _lay_over(fields, more)
-        if not has_tools:
-            fields.pop("tool_choice", None)
+        tools, choice = ask.tools, fields.pop("tool_choice", None)
+        if tools is not None and choice is not None:
+            tools, fields["tool_choice"] = apply_tool_choice(tools, choice, habits.tool_choices)
         fields = habits.fields({name: value for name, value in fields.items() if value is not None}, plan)
         if api == "responses":
             body = self._responses.encode(
-                ask.messages, ask.tools, responses_fields(fields), with_reasoning=self._sends_reasoning
+                ask.messages, tools, responses_fields(fields), with_reasoning=self._sends_reasoning
             )
         else:
-            body = self._chat.encode(ask.messages, ask.tools, chat_fields(fields))
+            body = self._chat.encode(ask.messages, tools, chat_fields(fields))
         extras: dict[str, Any] = {
             "api": api,
             "provider": habits.provider,
             "model": model.id,
             "thinking_sent": thinking.sent,
         }
-        if (cost := self._cost_of(model)) is not None:
+        if (cost := self._costs[model.id]) is not None:
             extras["prices"] = cost
         if self._text_tool_calls:
             extras["text_tool_calls"] = True
@@ -353,6 +356,7 @@ class ModelServer:
                 ready = self._ready[model.id] = await self._habits.prepare(model, self._http)
             except BackendError as error:
                 raise self._told(error, model.id) from None
+            self._costs[model.id] = self._cost_of(ready)
         return ready
 
     def _described(self, model: LlmModel | str) -> LlmModel:
@@ -386,6 +390,16 @@ class ModelServer:
         return models[0]
 
 
+def _state_of(model: LlmModel) -> str:
+    """A sentence on whether a model is in memory, and with how much context; empty where nobody says."""
+    context = f"{model.context_window:,} tokens of context" if model.context_window else ""
+    if model.loaded is None:
+        return f" {model.id} has {context}." if context else ""
+    if model.loaded:
+        return f" {model.id} is loaded{context and f' with {context}'}."
+    return f" {model.id} is not loaded yet{context and f' (it can have {context})'}; the first message loads it."
+
+
 def _lay_over(fields: dict[str, Any], more: Mapping[str, Any]) -> None:
     """Put ``more`` over ``fields``; objects that stand in both are joined."""
     for name, value in more.items():
@@ -398,8 +412,7 @@ def _normalised(base_url: str) -> str:
     url = base_url.strip().rstrip("/")
     for path in _PATHS.values():
         url = url.removesuffix(path)
-    parts = urlsplit(url)
-    return f"{url}/v1" if parts.scheme and parts.netloc and not parts.path else url
+    return url if split_url(url).path else f"{url}/v1"
 
 
 def _as_timeouts(timeout: float | Timeouts | None) -> Timeouts:

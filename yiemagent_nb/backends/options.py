@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypedDict
 
 from pydantic import SecretStr
 
@@ -13,7 +14,7 @@ from yiemagent_nb.backends.prices import PriceTable
 from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.core.models import ModelCost
 
-__all__ = ["PriceSource", "ServerOptions"]
+__all__ = ["PriceSource", "ServerOptions", "spelled_out"]
 
 PriceSource = PriceTable | Mapping[str, ModelCost | Mapping[str, float]] | str | os.PathLike[str]
 """Prices by model: a table, a mapping, or the path of a JSON file."""
@@ -62,3 +63,21 @@ class ServerOptions(TypedDict, total=False):
     text_tool_calls: bool
     prices: PriceSource | None
     http_client: AsyncHttpClient | None
+
+
+_DEFAULTS: Final[Mapping[str, bool]] = {"stream": True, "include_usage": True, "text_tool_calls": False}
+"""What an option is that was left out; None where nothing stands here."""
+
+
+def spelled_out(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a method whose ``**options`` are ``ServerOptions``, each by its name.
+
+    Notebooks show signatures and complete keywords from them.
+    """
+    parameters = list(inspect.signature(function).parameters.values())
+    named = {parameter.name: parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
+    for name, annotation in ServerOptions.__annotations__.items():
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        option = inspect.Parameter(name, keyword, default=_DEFAULTS.get(name), annotation=annotation.__forward_arg__)
+        named.setdefault(name, option)
+    return inspect.Signature(list(named.values()))

@@ -52,6 +52,8 @@ class Attempts:
     def __init__(self, policy: RetryPolicy, patience: float) -> None:
         self.retry_after: float | None = None
         """How many seconds the last answer asked to wait."""
+        self.lessons = 0
+        """How often the request was written anew, since something of it was refused."""
         self._policy = policy
         self._failed = 0
         self._give_up = time.monotonic() + patience
