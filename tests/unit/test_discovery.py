@@ -16,9 +16,13 @@ from typing import Any
 import pytest
 
 from yiemagent_nb.backends.demo import Demo
-from yiemagent_nb.backends.discovery import DefaultBackend, Found, find_backend
+from yiemagent_nb.backends.discovery import OPENAI_MODEL, Candidate, DefaultBackend, Found, find_backend
+from yiemagent_nb.backends.lm_studio import LMStudio
+from yiemagent_nb.backends.model_server import ModelServer
+from yiemagent_nb.backends.openai import OpenAI
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
 from yiemagent_nb.backends.probing import LocalServer, find_local_servers, probe
+from yiemagent_nb.backends.vllm import VLLM
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.backend import describe_backend
 from yiemagent_nb.core.errors import InvalidParametersError
@@ -106,7 +110,12 @@ LM_STUDIO: Answers = {
     # A wrong path answers 200 with an error there.
     "*": b'{"error":"Unexpected endpoint or method."}',
 }
-VLLM: Answers = {"/v1/models": MODELS, "/version": {"version": "0.21.0"}}
+VLLM_MODELS = {
+    "object": "list",
+    "data": [{"id": name, "owned_by": "vllm", "max_model_len": 4096} for name in ("small", "large")],
+}
+VLLM_SERVER: Answers = {"/v1/models": VLLM_MODELS, "/version": {"version": "0.33.0"}}
+SGLANG: Answers = {"/v1/models": MODELS, "/model_info": {"model_path": "small", "tokenizer_path": "small"}}
 LLAMA_CPP: Answers = {"/v1/models": MODELS, "/props": {"default_generation_settings": {}, "total_slots": 4}}
 OLLAMA: Answers = {"/v1/models": MODELS, "/api/version": {"version": "0.30.1"}}
 
@@ -115,12 +124,13 @@ OLLAMA: Answers = {"/v1/models": MODELS, "/api/version": {"version": "0.30.1"}}
     ("answers", "provider", "first"),
     [
         (LM_STUDIO, "lmstudio", "large"),
-        (VLLM, "vllm", "small"),
+        (VLLM_SERVER, "vllm", "small"),
         (LLAMA_CPP, "llamacpp", "small"),
         (OLLAMA, "ollama", "small"),
+        (SGLANG, "sglang", "small"),
         ({"/v1/models": MODELS}, "openai-compatible", "small"),
     ],
-    ids=["LM Studio", "vLLM", "llama.cpp", "Ollama", "unknown kind"],
+    ids=["LM Studio", "vLLM", "llama.cpp", "Ollama", "SGLang", "unknown kind"],
 )
 async def test_a_server_is_known_by_what_it_answers(answers: Answers, provider: str, first: str) -> None:
     async with serving(answers) as server:
@@ -165,7 +175,7 @@ async def test_a_port_at_which_nothing_listens_is_passed_over() -> None:
 
 async def test_servers_come_in_the_order_of_the_ports() -> None:
     async with AsyncExitStack() as stack:
-        servers = [await stack.enter_async_context(serving(answers)) for answers in (OLLAMA, VLLM)]
+        servers = [await stack.enter_async_context(serving(answers)) for answers in (OLLAMA, VLLM_SERVER)]
         ports = [closed_port(), servers[1].port, servers[0].port, servers[1].port]
         found = await find_local_servers(ports)
     assert [server.provider for server in found] == ["vllm", "ollama"]
@@ -181,9 +191,9 @@ async def test_a_server_that_never_answers_costs_no_more_than_the_time_given() -
 
 async def test_probes_only_read_and_carry_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    async with serving(VLLM) as server:
+    async with serving(VLLM_SERVER) as server:
         await find_backend(ports=[server.port])
-    assert set(server.asked) == {"/v1/models", "/api/v1/models", "/props", "/api/version", "/version"}
+    assert set(server.asked) == {"/v1/models", "/api/v1/models", "/props", "/model_info", "/api/version", "/version"}
     assert all(head.startswith("GET ") for head in server.heads)
     assert not any("authorization" in head.lower() or SECRET in head for head in server.heads)
 
@@ -224,7 +234,7 @@ async def test_the_environment_names_server_and_model(
     environment: Mapping[str, str], provider: str, address: str, model: str | None
 ) -> None:
     backend = (await find_backend(ports=[], environment=environment)).backend
-    assert isinstance(backend, OpenAICompatible)
+    assert isinstance(backend, ModelServer)
     assert (backend.provider, backend.base_url) == (provider, address)
     assert (backend.model.id if backend.model else None) == model
 
@@ -240,7 +250,7 @@ async def test_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("value", ["demo", "Demo", " DEMO "])
 async def test_the_demo_can_be_chosen_and_then_nothing_is_probed(value: str) -> None:
-    async with serving(VLLM) as server:
+    async with serving(VLLM_SERVER) as server:
         found = await find_backend(ports=[server.port], environment={"YIEMAGENT_BACKEND": value, "OPENAI_API_KEY": "k"})
     assert isinstance(found.backend, Demo)
     assert server.asked == []
@@ -262,6 +272,38 @@ async def test_a_choice_that_is_not_understood_names_the_variable(value: str) ->
     assert SECRET not in str(caught.value)
     with pytest.raises(InvalidParametersError, match="OPENAI_BASE_URL holds no web address"):
         await find_backend(ports=[], environment={"OPENAI_BASE_URL": value})
+
+
+@pytest.mark.parametrize(
+    ("provider", "kind"),
+    [
+        ("openai", OpenAI),
+        ("lmstudio", LMStudio),
+        ("vllm", VLLM),
+        ("ollama", OpenAICompatible),
+        ("llamacpp", OpenAICompatible),
+        ("sglang", OpenAICompatible),
+        ("openrouter", OpenAICompatible),
+        ("openai-compatible", OpenAICompatible),
+    ],
+)
+def test_what_is_chosen_has_the_habits_of_its_server(provider: str, kind: type[ModelServer]) -> None:
+    backend = Candidate(provider, "m", "It is there.", "http://127.0.0.1:9/v1", ("m",)).build()
+    assert type(backend) is kind
+    assert (backend.provider, backend.base_url) == (provider, "http://127.0.0.1:9/v1")
+    assert backend.model is not None
+    assert backend.model.id == "m"
+
+
+async def test_a_key_of_openai_gives_its_reasoning_models_the_endpoint_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere.invalid/v1")
+    backend = (await find_backend(ports=[], environment={"OPENAI_API_KEY": SECRET})).backend
+    assert isinstance(backend, OpenAI)
+    assert backend.base_url == "https://api.openai.com/v1"
+    assert backend.model is not None
+    assert (backend.model.id, backend.model.api, backend.model.reasoning) == (OPENAI_MODEL, "responses", True)
 
 
 async def test_an_alternative_can_be_built_with_another_model() -> None:

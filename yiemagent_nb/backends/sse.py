@@ -42,16 +42,8 @@ class SseDecoder:
 
     def feed(self, chunk: bytes) -> list[tuple[str, str]]:
         """Take some bytes; give back the events that they complete, each a name and its data."""
-        if (
-            self._started
-            and chunk.startswith(b"data: {")
-            and chunk.endswith(b"\n\n")
-            and chunk.count(b"\n") == 2  # noqa: PLR2004
-            and b"\r" not in chunk
-            and not (self._tail or self._data or self._name or self._bare or self._after_cr)
-        ):
-            # One event in one piece, as most servers write them: the same as below, but quicker.
-            return [("", chunk[6:-2].decode("utf-8", "replace"))]
+        if self._started and (event := self._quick(chunk)) is not None:
+            return [event]
         if self._after_cr and chunk:
             self._after_cr = False
             if chunk[0] == 10:  # noqa: PLR2004 - the LF of a CRLF that was cut in two
@@ -69,6 +61,19 @@ class SseDecoder:
         if not chunk.endswith((b"\n", b"\r")):
             self._tail.append(lines.pop())
         return self._take(lines)
+
+    def _quick(self, chunk: bytes) -> tuple[str, str] | None:
+        """One event in one piece, as most servers write them; None for anything else."""
+        if not chunk.endswith(b"}\n\n") or b"\r" in chunk:
+            return None
+        if self._tail or self._data or self._name or self._bare or self._after_cr:
+            return None
+        name, line = b"", chunk
+        if chunk.startswith(b"event: "):
+            name, _, line = chunk[7:].partition(b"\n")
+        if not line.startswith(b"data: {") or line.count(b"\n") != 2:  # noqa: PLR2004
+            return None
+        return name.decode("utf-8", "replace"), line[6:-2].decode("utf-8", "replace")
 
     def flush(self) -> list[tuple[str, str]]:
         """The events that stand there when no more bytes come."""

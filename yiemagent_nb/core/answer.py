@@ -165,7 +165,8 @@ def _wrap(calling: Calling, error: BaseException) -> YiemAgentError:
     if isinstance(error, YiemAgentError):
         return error
     name = hook_name(calling.llm_call)
-    return BackendError(f"llm_call {name} raised {describe_error(error)}", "Nothing was lost: prompt again.")
+    what = describe_error(error).rstrip(".")
+    return BackendError(f"llm_call {name} raised {what}.", "Nothing was lost: prompt again.")
 
 
 def _complete(run: Run, calling: Calling, model: LlmModel | None, message: AssistantMessage) -> AssistantMessage:

@@ -72,7 +72,7 @@ class Demo:
     @property
     def model(self) -> LlmModel:
         """A stand-in, so that headers and statistics have a name to show."""
-        return LlmModel(id="demo", name="built-in script", provider="demo", api="chat-completions", input=("text",))
+        return LlmModel(id="demo", name="built-in script", provider="demo", reasoning=True)
 
     async def __call__(
         self,

@@ -202,6 +202,8 @@ class Assembler:
         if type(piece) is not dict:
             return None
         fields = cast("dict[str, Any]", piece)
+        if self._responses is not None:
+            return self._responses.quick(fields)
         choices = fields.get("choices")
         if not choices or type(choices) is not list or "error" in fields or fields.get("usage"):
             return None
@@ -294,11 +296,12 @@ class Assembler:
     def _read_responses(self, kind: str | None, fields: Mapping[str, Any], out: list[Delta]) -> None:
         self._answered = True
         reader = self._responses = self._responses or ResponsesReader(self._blocks)
+        before = reader.response
         if kind is None:
             reader.whole(fields, out)
         else:
             reader.event(kind, fields, out)
-        if reader.response is not None:
+        if reader.response is not before and reader.response is not None:
             self._read_extras(reader.response)
             self._stop = reader.stop
 

@@ -89,6 +89,23 @@ class ResponsesReader:
         if self.stop == "incomplete" or details.get("reason"):
             self.stop = str(details.get("reason") or "length")
 
+    def quick(self, event: Mapping[str, Any]) -> tuple[Delta] | None:
+        """Append a piece of text or arguments that goes on with an item; None for any other event."""
+        item_id, piece = event.get("item_id"), event.get("delta")
+        state = self._by_id.get(item_id) if type(item_id) is str else None
+        if state is None or type(piece) is not str or not piece:
+            return None
+        kind = event.get("type")
+        if kind == "response.output_text.delta":
+            told = self._blocks.quick({"content": piece})
+            if told is not None:
+                state.text.append(piece)
+            return told
+        if kind == "response.function_call_arguments.delta" and state.call is not None and state.call.told:
+            delta = state.call.append(piece)
+            return None if delta is None else (delta,)
+        return None
+
     def event(self, kind: str, event: Mapping[str, Any], out: list[Delta]) -> None:
         """Read an event of a stream; an error event never comes here.
 

@@ -65,7 +65,7 @@ _NO_TOOLS = re.compile(
     r"|tools? .{0,30}requires? --jinja"
 )
 _RESPONSES = re.compile(r"(use|in|via|with|through|to) (the )?(\W?v1/responses|/responses\b|responses (api|endpoint))")
-_LOADING = re.compile(r"loading model|(currently|still) loading|model is loading")
+_LOADING = re.compile(r"(?<!error )(?<!failed )loading model|(currently|still) loading|model is loading")
 _OVERLOADED = re.compile(r"overload|loading|temporarily unavailable|at capacity|unavailable_error")
 _REFUSED = re.compile(
     r"invalid[ _-]?(request|argument|prompt)|bad ?request|unsupported|not supported|validation|invalid[ _]param"
@@ -143,7 +143,8 @@ def server_error(body: object, *, status: int | None = None, retry_after: float 
     words = read_error(body)
     if status is None or status < _BAD_REQUEST:
         status = words.status
-    said = f'The server said{f" (status {status})" if status else ""}: "{quote(words.text)}".'
+    quoted = quote(words.text).rstrip(".")
+    said = f'The server said{f" (status {status})" if status else ""}: "{quoted}".'
     error, hint = _kind(status, " ".join([words.text[:4000], *words.labels]).lower(), words.wait)
     if error is BackendRateLimitedError:
         retry_after = words.wait if retry_after is None else retry_after
