@@ -222,6 +222,7 @@ async def test_without_anything_the_demo_answers() -> None:
     [
         ({"OPENAI_API_KEY": SECRET, "OPENAI_MODEL": "gpt-x"}, "openai", "https://api.openai.com/v1", "gpt-x"),
         ({"OPENAI_BASE_URL": "http://box:8000/v1"}, "openai-compatible", "http://box:8000/v1", None),
+        ({"OPENAI_BASE_URL": "https://api.openai.com/v1"}, "openai", "https://api.openai.com/v1", OPENAI_MODEL),
         (
             {"OPENROUTER_API_KEY": SECRET, "OPENROUTER_MODEL": "a/b"},
             "openrouter",
@@ -289,7 +290,7 @@ async def test_a_choice_that_is_not_understood_names_the_variable(value: str) ->
 )
 def test_what_is_chosen_has_the_habits_of_its_server(provider: str, kind: type[ModelServer]) -> None:
     backend = Candidate(provider, "m", "It is there.", "http://127.0.0.1:9/v1", ("m",)).build()
-    assert type(backend) is kind
+    assert isinstance(backend, kind)
     assert (backend.provider, backend.base_url) == (provider, "http://127.0.0.1:9/v1")
     assert backend.model is not None
     assert backend.model.id == "m"

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from yiemagent_nb.backends.encoding import EncodedTools, dump
+from yiemagent_nb.backends.tool_choice import named_tool
 
-__all__ = ["TOOL_CHOICES", "ChatRequest", "chat_fields"]
-
-TOOL_CHOICES = frozenset({"auto", "none", "required"})
-"""OpenAI's words for a choice of tools; any other is a tool's name."""
+__all__ = ["ChatRequest", "chat_fields"]
 
 
 class ChatRequest:
@@ -44,9 +42,8 @@ class ChatRequest:
 
 def chat_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a request as chat completions take them: a tool's name becomes its choice."""
-    chosen = fields.get("tool_choice")
-    if isinstance(chosen, str) and chosen not in TOOL_CHOICES:
-        return {**fields, "tool_choice": {"type": "function", "function": {"name": chosen}}}
+    if (name := named_tool(fields.get("tool_choice"))) is not None:
+        return {**fields, "tool_choice": {"type": "function", "function": {"name": name}}}
     return dict(fields)
 
 

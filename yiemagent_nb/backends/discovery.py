@@ -24,16 +24,16 @@ from inspect import isawaitable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from yiemagent_nb.backends.probing import USUAL_PORTS, LocalServer, find_local_servers
+from yiemagent_nb.backends.probing import KNOWN_HOSTS, USUAL_PORTS, LocalServer, find_local_servers
 from yiemagent_nb.core.backend import Calling, DescribedBackend, LlmCall, OpenAIMessages
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.models import LlmModel
 
 __all__ = ["OPENAI_MODEL", "OPENROUTER_MODEL", "Candidate", "DefaultBackend", "Found", "find_backend"]
 
-OPENAI_MODEL: Final = "gpt-5.4-mini"
+OPENAI_MODEL: Final = "gpt-6.1-terra"
 """The model at OpenAI where the environment names none."""
-OPENROUTER_MODEL: Final = "openai/gpt-5.4-mini"
+OPENROUTER_MODEL: Final = "openai/gpt-6.1-terra"
 
 _OPENAI = "https://api.openai.com/v1"
 _OPENROUTER = "https://openrouter.ai/api/v1"
@@ -70,14 +70,10 @@ class Candidate:
             from yiemagent_nb.backends.demo import Demo  # noqa: PLC0415 - only what is chosen is loaded
 
             return Demo()
-        from yiemagent_nb.backends.openai_compatible import OpenAICompatible  # noqa: PLC0415
+        from yiemagent_nb.backends.connecting import backend_for  # noqa: PLC0415
 
-        return OpenAICompatible(
-            self.base_url,
-            model or next(iter(self.models), None),
-            provider=self.provider,
-            api_key_env=self.key_variable or None,
-        )
+        model = model or next(iter(self.models), None)
+        return backend_for(self.provider, self.base_url, model, api_key_env=self.key_variable or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +188,7 @@ def _remote(provider: str, variable: str, base_url: str, model: str, key: str) -
         )
     label = f"{host}: {model}" if model else host
     reason = f"The environment variable {variable} is set."
-    return Candidate(provider, label, reason, base_url, (model,) if model else (), key)
+    return Candidate(KNOWN_HOSTS.get(host, provider), label, reason, base_url, (model,) if model else (), key)
 
 
 class DefaultBackend:

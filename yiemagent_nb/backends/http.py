@@ -1,13 +1,16 @@
 """HTTP to a model server: everything of httpx2 stands behind this module.
 
 One ``AsyncClient`` serves one event loop, with keep-alive. Errors leave it typed, with the server's
-own words and without keys.
+own words and without keys: neither their text nor the variables of their tracebacks hold one, which
+is why nothing is raised here while another exception is handled, or beside what a server said.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import copy
 import inspect
 import json
 import ssl
@@ -15,26 +18,37 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
 import httpx2
+from pydantic import SecretStr
 
 from yiemagent_nb.backends.bodies import parse_json, plain_text
-from yiemagent_nb.backends.redaction import Redactor, checked_key
+from yiemagent_nb.backends.network_errors import NOTHING_LISTENS, Cause, connection_error
+from yiemagent_nb.backends.redaction import Redactor, checked_key, mask_logs
 from yiemagent_nb.backends.retry import Attempts, RetryPolicy, read_retry_after
 from yiemagent_nb.core.errors import (
     BackendConnectionError,
     BackendError,
+    BackendNotFoundError,
     BackendTimeoutError,
     InvalidParametersError,
     StreamInterruptedError,
 )
 from yiemagent_nb.core.reading.server_errors import quote, server_error
 
-__all__ = ["NOTHING_LISTENS", "Answer", "AsyncHttpClient", "HttpConnection", "Timeouts", "is_loopback"]
-
-NOTHING_LISTENS = "Nothing listens there: start the server, or check host and port."
-"""What to do where a connection was refused."""
+__all__ = [
+    "NOTHING_LISTENS",
+    "Answer",
+    "AsyncHttpClient",
+    "HttpConnection",
+    "RequestBody",
+    "Timeouts",
+    "is_loopback",
+    "origin_of",
+    "split_url",
+    "without_login",
+]
 
 _MAX_ERROR_BYTES = 65_536
 _OK, _REDIRECT, _ERROR = 200, 300, 400
@@ -57,6 +71,11 @@ class Timeouts:
     between_bytes: float | None = 120.0
     write: float | None = 60.0
 
+    def at_most(self, seconds: float) -> Timeouts:
+        """These, none of them longer than ``seconds``."""
+        phases = (self.connect, self.first_byte, self.between_bytes, self.write)
+        return Timeouts(*(seconds if phase is None else min(phase, seconds) for phase in phases))
+
 
 class AsyncHttpClient(Protocol):
     """What is used of an ``httpx.AsyncClient`` or ``httpx2.AsyncClient``."""
@@ -75,11 +94,61 @@ def is_loopback(url: str) -> bool:
     return (urlsplit(url).hostname or "") in _LOOPBACK
 
 
+def split_url(url: str) -> SplitResult:
+    """The parts of a web address.
+
+    Raises:
+        InvalidParametersError: It is none, or has a query. The error does not repeat what may be a
+            password in it.
+    """
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        is_address = is_address and "@" not in parts.path  # what stands before is the rest of a password
+    except ValueError:
+        parts = None
+        is_address = False
+    if parts is None or not is_address:
+        shown = quote(url.rpartition("@")[2].partition("?")[0], 100)
+        raise InvalidParametersError(f"base_url {shown!r} is no web address.", "Give it as http://host:port/v1.")
+    if parts.query or parts.fragment:
+        raise InvalidParametersError(
+            f"The base_url of {parts.hostname} has a query or a fragment, behind which no path can stand.",
+            "Give keys as api_key or in headers, and all else in extra_body.",
+        )
+    return parts
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port of a web address.
+
+    Raises:
+        InvalidParametersError: It is none.
+    """
+    parts = split_url(url)
+    return parts.scheme, parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def without_login(url: str) -> str:
+    """A web address without the name and password that may stand in it."""
+    parts = split_url(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+class RequestBody(bytes):
+    """A request's body, of which tracebacks show no more than its size."""
+
+    def __repr__(self) -> str:
+        """The size."""
+        return f"<{len(self)} bytes>"
+
+
 class HttpConnection:
     """Requests to one server.
 
     Args:
-        base_url: The server's address, without a path's last slash.
+        base_url: The server's address, without a path's last slash. A name and a password in it are
+            sent as ``Authorization: Basic``, and shown nowhere.
         headers: Sent with each request.
         key: Gives the API key, asked at each request; it is sent as a bearer token, and no error
             repeats it.
@@ -98,16 +167,14 @@ class HttpConnection:
         retries: RetryPolicy,
         client: AsyncHttpClient | None = None,
     ) -> None:
-        if urlsplit(base_url).scheme not in {"http", "https"} or not urlsplit(base_url).hostname:
-            raise InvalidParametersError(
-                f"base_url {quote(base_url, 100)!r} is no web address.", "Give it as http://host:port/v1."
-            )
+        login = split_url(base_url).netloc.rpartition("@")[0]
         if client is not None and not inspect.iscoroutinefunction(getattr(client, "send", None)):
             raise InvalidParametersError(
                 f"http_client is {type(client).__name__}; expected an httpx.AsyncClient or httpx2.AsyncClient."
             )
-        self.base_url = base_url
-        self.shown = _shown(base_url)
+        headers = _checked_headers(headers)
+        self.base_url = without_login(base_url)
+        self.shown = self.base_url
         self._headers = {
             "Accept": "application/json, text/event-stream",
             "Accept-Encoding": "identity",
@@ -116,14 +183,53 @@ class HttpConnection:
             **headers,
         }
         self._key = key
-        self.redacted = Redactor(base_url, headers)
+        self._login = SecretStr(_basic(login))
+        self.redacted = Redactor()
         """Masks the keys of this connection in a text."""
+        self.redacted.add_fields(headers)
+        self.redacted.add_login(login)
+        mask_logs()
         self._timeouts = timeouts
         self._retries = retries
         self._client = client
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient]
         self._clients = weakref.WeakKeyDictionary()
         self._urls: dict[str, tuple[httpx2.URL, list[tuple[bytes, bytes]]]] = {}
+
+    def beside(self, path: str) -> HttpConnection:
+        """The same server with another path as its base; key, headers and open connections are shared."""
+        other = copy.copy(self)
+        other.base_url = urlsplit(self.base_url)._replace(path=path).geturl()
+        return other
+
+    @property
+    def has_key(self) -> bool:
+        """Whether requests carry a key, a login, or a header with one.
+
+        Raises:
+            AuthenticationError: The key is to come from a variable that is not set.
+        """
+        names = {name.lower() for name in (*self._headers, *getattr(self._client, "headers", ()))}
+        return bool(self._key() or self._login) or not names.isdisjoint({"authorization", "api-key", "x-api-key"})
+
+    def at(self, base_url: str, seconds: float) -> HttpConnection:
+        """A connection to look what is at an address, with no more patience than this, asking once.
+
+        Keys, headers and a user's client go along only where scheme, host and port are the same.
+        """
+        is_same = origin_of(base_url) == origin_of(self.base_url)
+        other = HttpConnection(
+            base_url,
+            headers=self._headers if is_same else {},
+            key=self._key if is_same else lambda: None,
+            timeouts=self._timeouts.at_most(seconds),
+            retries=RetryPolicy(0),
+            client=self._client if is_same else None,
+        )
+        if is_same:
+            other._login = self._login
+        other.redacted = self.redacted
+        return other
 
     def attempts(self) -> Attempts:
         """A count of the attempts at one request."""
@@ -138,22 +244,19 @@ class HttpConnection:
             BackendError: There is no answer, or it is an error.
         """
         key = checked_key(self._key() or "")
-        self.redacted.add(key)
-        try:
-            response = await self._send(path, body, key)
-        except Exception as error:
-            # Not "from error": the frames behind it hold the request's headers.
-            raise self._wrap(error, began=False) from None
-        answer = Answer(self, response, None if self._client is not None else self._timeouts.between_bytes)
-        if _OK <= answer.status < _REDIRECT:
+        self.redacted.add(key.get_secret_value())
+        answer = await self._ask(path, body, key)
+        if isinstance(answer, Answer) and not _OK <= answer.status < _REDIRECT:
+            answer = await self._refusal(answer, attempts)
+        if isinstance(answer, Answer):
             return answer
-        async with answer:
-            words = await answer.read(_MAX_ERROR_BYTES)
-        attempts.retry_after = read_retry_after(answer.headers)
-        raise self._refusal(answer, words, attempts.retry_after)
+        try:
+            raise answer
+        finally:
+            del answer  # its traceback holds this frame
 
     async def read_json(self, path: str, body: bytes | None = None) -> Any:
-        """Send a request and read its answer as JSON, asking again where that may help.
+        """Send a request and read its answer as JSON, without keys, asking again where that may help.
 
         Raises:
             BackendError: There is no answer, it is an error, or it is no JSON.
@@ -162,7 +265,7 @@ class HttpConnection:
         while True:
             try:
                 async with await self.open(path, body, attempts) as answer:
-                    return parse_json(await answer.read(), answer.media_type)
+                    return parse_json(await answer.read(), answer.media_type, self.redacted)
             except BackendError as error:
                 self.redact(error)
                 if not await attempts.again(error):
@@ -170,7 +273,7 @@ class HttpConnection:
 
     def redact(self, error: BackendError) -> None:
         """Take keys out of an error that repeats what a server said."""
-        error.message = self.redacted(error.message)
+        error.message, error.hint = self.redacted(error.message), self.redacted(error.hint)
         error.args = (error.message, error.hint)
 
     async def aclose(self) -> None:
@@ -179,20 +282,36 @@ class HttpConnection:
         if client is not None:
             await client.aclose()
 
-    async def _send(self, path: str, body: bytes | None, key: str) -> Any:
+    async def _ask(self, path: str, body: bytes | None, key: SecretStr) -> Answer | BaseException:
+        try:
+            response = await self._send(path, body, key)
+        except Exception as error:
+            return self._wrap(error, began=False)
+        except BaseException as error:
+            return error.with_traceback(None)  # the frames behind it hold the request's headers
+        return Answer(self, response, None if self._client is not None else self._timeouts.between_bytes)
+
+    async def _send(self, path: str, body: bytes | None, key: SecretStr) -> Any:
         method = "GET" if body is None else "POST"
-        authorization = {"Authorization": f"Bearer {key}"} if key else {}
+        if self._login:
+            authorization = {"Authorization": f"Basic {self._login.get_secret_value()}"}
+        else:
+            authorization = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
         if self._client is not None:
             request = self._client.build_request(
                 method, self.base_url + path, content=body, headers={**self._headers, **authorization}
             )
-            return await self._client.send(request, stream=True)
+            try:
+                return await self._client.send(request, stream=True)
+            finally:
+                self.redacted.add_fields(request.headers)  # those of the client, and of its auth
         # Built by hand: the client's own way to a request costs as much as a tool call.
-        made = self._urls.get(path)
+        address = self.base_url + path
+        made = self._urls.get(address)
         if made is None:
-            url = httpx2.URL(self.base_url + path)
+            url = httpx2.URL(address)
             fixed = {"Host": url.netloc.decode("ascii"), "Connection": "keep-alive", **self._headers}
-            made = self._urls[path] = (url, [(key.encode(), value.encode()) for key, value in fixed.items()])
+            made = self._urls[address] = (url, [(name.encode(), value.encode()) for name, value in fixed.items()])
         url, pairs = made
         content = body or b""
         headers = [*pairs, (b"Content-Length", b"%d" % len(content))]
@@ -215,50 +334,53 @@ class HttpConnection:
             secure = self.base_url.startswith("https:")
             client = self._clients[loop] = httpx2.AsyncClient(
                 # A plain connection needs no certificates, which take longer to load than all else.
-                verify=True if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+                # Made here, since SSL_CERT_FILE counts on this machine too, where no proxy does.
+                verify=httpx2.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
                 trust_env=not is_loopback(self.base_url),
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0),
             )
         return client
 
-    def _refusal(self, answer: Answer, content: bytes, retry_after: float | None) -> BackendError:
+    async def _refusal(self, answer: Answer, attempts: Attempts) -> BaseException:
+        """The typed error for an answer that is one, or what was raised while it was read."""
+        attempts.retry_after = read_retry_after(answer.headers)
+        async with answer:
+            content = await answer.read_or_failure(_MAX_ERROR_BYTES)
+        if isinstance(content, BaseException):
+            return content
         if answer.status < _ERROR:
             target = quote(self.redacted(answer.headers.get("location", "nowhere")), 200)
-            return server_error(f"moved to {target}", status=404)
-        text = self._decode(content)
+            return BackendNotFoundError(
+                f"{self.shown} has moved to {target} (status {answer.status}).",
+                "Give the new address as base_url.",
+                answer.status,
+            )
+        text = content.decode("utf-8", "replace")
         try:
-            body: object = json.loads(text)
+            body = self.redacted.clean(json.loads(text))
         except (ValueError, RecursionError):
-            body = plain_text(text) or f"no words, only status {answer.status}"
-        return server_error(body, status=answer.status, retry_after=retry_after)
-
-    def _decode(self, content: bytes) -> str:
-        return self.redacted(content.decode("utf-8", "replace"))
+            body = plain_text(self.redacted(text)) or f"no words, only status {answer.status}"
+        return server_error(body, status=answer.status, retry_after=attempts.retry_after)
 
     def _wrap(self, error: Exception, *, began: bool) -> BackendError:
         """The typed error for what httpx or httpx2 raised, told by its name, which both share."""
         kinds = {kind.__name__ for kind in type(error).__mro__}
         where = self.shown
-        words = self._decode(str(error).encode("utf-8", "replace"))
+        words = self.redacted(str(error))
         if "ConnectTimeout" in kinds:
             return BackendConnectionError(
-                f"No connection to {where} within {self._timeouts.connect} seconds.",
-                "Check the address, and that the server can be reached from here.",
+                f"No connection to {where}: {Cause.SLOW} {self._timeouts.connect} seconds.",
+                "Check host and port, whether a firewall or VPN is between, and https or http in base_url.",
             )
         if "TimeoutException" in kinds or isinstance(error, TimeoutError):
             return _timeout(where, self._timeouts, began=began)
-        if "ConnectError" in kinds or "ProxyError" in kinds:
-            return BackendConnectionError(f"No connection to {where}: {quote(words, 150)}.", _unreachable(words))
-        if "TransportError" in kinds or "StreamError" in kinds:
+        if kinds & {"TransportError", "StreamError", "OSError"}:
             if began:
                 return StreamInterruptedError(
                     f"The connection to {where} broke within the answer: {quote(words, 150) or type(error).__name__}.",
                     "Ask again; what has come is kept.",
                 )
-            return BackendConnectionError(
-                f"The connection to {where} broke: {quote(words, 150) or type(error).__name__}.",
-                "See whether the server still runs, then ask again.",
-            )
+            return connection_error(error, where, words)
         return BackendError(f"The request to {where} failed: {type(error).__name__}: {quote(words, 150)}.")
 
     def interrupted(self, error: Exception) -> BackendError:
@@ -305,6 +427,43 @@ class Answer:
         Raises:
             BackendError: The connection broke, or nothing came for too long.
         """
+        chunk = await self._chunk()
+        if isinstance(chunk, bytes):
+            return chunk
+        try:
+            raise chunk
+        finally:
+            del chunk  # its traceback holds this frame
+
+    async def read(self, limit: int | None = None) -> bytes:
+        """The rest of the body, or its first ``limit`` bytes.
+
+        Raises:
+            BackendError: As in ``chunk``.
+        """
+        content = await self.read_or_failure(limit)
+        if isinstance(content, bytes):
+            return content
+        try:
+            raise content
+        finally:
+            del content
+
+    async def read_or_failure(self, limit: int | None = None) -> bytes | BaseException:
+        """The rest of the body, or its first ``limit`` bytes; or what ``read`` would raise."""
+        chunks: list[bytes] = []
+        size = 0
+        while limit is None or size < limit:
+            chunk = await self._chunk()
+            if not isinstance(chunk, bytes):
+                return chunk
+            if not chunk:
+                break
+            chunks.append(chunk)
+            size += len(chunk)
+        return b"".join(chunks)
+
+    async def _chunk(self) -> bytes | BaseException:
         watch = self._watch
         try:
             if watch is None:
@@ -315,26 +474,13 @@ class Answer:
             watch.task = None
         except StopAsyncIteration:
             return b""
-        except asyncio.CancelledError:
-            if watch is not None and watch.expired():
-                raise self._connection.silent() from None
-            raise
         except Exception as error:
-            raise self._connection.interrupted(error) from None
+            return self._connection.interrupted(error)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and watch is not None and watch.expired():
+                return self._connection.silent()
+            return error.with_traceback(None)
         return chunk
-
-    async def read(self, limit: int | None = None) -> bytes:
-        """The rest of the body, or its first ``limit`` bytes.
-
-        Raises:
-            BackendError: As in ``chunk``.
-        """
-        chunks: list[bytes] = []
-        size = 0
-        while (limit is None or size < limit) and (chunk := await self.chunk()):
-            chunks.append(chunk)
-            size += len(chunk)
-        return b"".join(chunks)
 
     async def aclose(self) -> None:
         """Give the connection back, or close it where the body was not read to its end."""
@@ -394,10 +540,26 @@ class _IdleWatch:
         self._timer = self._loop.call_later(self._seconds / 4, self._look)
 
 
-def _shown(base_url: str) -> str:
-    """An address without the name and password that may stand in it."""
-    parts = urlsplit(base_url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+def _basic(login: str) -> str:
+    """The credentials of a name and password, as they stand in a URL."""
+    name, _, password = login.partition(":")
+    return base64.b64encode(unquote_to_bytes(f"{name}:{password}")).decode() if login else ""
+
+
+def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers without the white space around their values.
+
+    Raises:
+        InvalidParametersError: One holds a line break or the like; the error does not repeat its value.
+    """
+    headers = {name: str(value).strip() for name, value in headers.items()}
+    odd = [name for name, value in headers.items() if not (name + value.replace("\t", "")).isprintable()]
+    if odd:
+        raise InvalidParametersError(
+            f"The header {odd[0]!r} holds a line break or another character that no header may hold.",
+            "Give its value alone, without white space around it.",
+        )
+    return headers
 
 
 def _timeout(where: str, timeouts: Timeouts, *, began: bool) -> BackendTimeoutError:
@@ -410,12 +572,3 @@ def _timeout(where: str, timeouts: Timeouts, *, began: bool) -> BackendTimeoutEr
         f"{where} did not begin to answer within {timeouts.first_byte} seconds.",
         "See what the server is doing, or allow more time with Timeouts(first_byte=…).",
     )
-
-
-def _unreachable(words: str) -> str:
-    lowered = words.lower()
-    if any(said in lowered for said in ("name or service", "nodename", "getaddrinfo", "name resolution", "no address")):
-        return "No such host is known: check the name in the base URL and the network."
-    if "certificate" in lowered or "ssl" in lowered or "tls" in lowered:
-        return "The server's certificate is not trusted, or it speaks no TLS: check https or http in the base URL."
-    return NOTHING_LISTENS

@@ -18,9 +18,10 @@ class LlamaCppHabits(Habits):
 
     provider = "llamacpp"
     title: ClassVar[str] = "llama.cpp"
-    base_url: ClassVar[str] = "http://127.0.0.1:8080/v1"
+    base_url: ClassVar[str] = "http://127.0.0.1:9931/v1"
     start_hint: ClassVar[str] = "Start it with `llama-server -m model.gguf --jinja`, or check host and port."
     key_hint: ClassVar[str] = "The server was started with --api-key: give that key as api_key."
+    tool_choices: ClassVar[frozenset[str]] = frozenset({"auto", "none", "required"})
     efforts = ALL_EFFORTS
     switches = ("enable_thinking",)
 

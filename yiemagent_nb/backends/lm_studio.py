@@ -226,13 +226,8 @@ class LMStudio(ModelServer):
         address = _NATIVE_BASE.sub("/v1", base_url.strip().rstrip("/"))
         super().__init__(model, base_url=address, habits=LMStudioHabits(self._memory), api=api, **options)
 
-    async def models(self) -> list[LlmModel]:
-        """The models that can chat, what is loaded first, with their context in tokens and what they can.
-
-        Raises:
-            BackendError: The server could not be asked.
-        """
-        models = await super().models()
+    async def _listed(self, http: HttpConnection) -> list[LlmModel]:
+        models = await super()._listed(http)
         own = self._model
         if own is None or any(model.id == own.id for model in models) or self._memory.known(own.id) is None:
             return models

@@ -8,6 +8,7 @@ from typing import Any, cast
 from yiemagent_nb.core.errors import MalformedResponseError
 from yiemagent_nb.core.models import LlmModel, ModelCost
 from yiemagent_nb.core.reading.fields import as_mapping
+from yiemagent_nb.core.reading.server_errors import error_body, server_error
 
 __all__ = ["read_models"]
 
@@ -25,11 +26,13 @@ def read_models(response: object, provider: str, base_url: str) -> list[LlmModel
     """The models in a list; those that cannot chat, by their name, come last.
 
     Raises:
-        MalformedResponseError: It is no list of models.
+        BackendError: It is an error, or no list of models.
     """
     fields = as_mapping(response)
     entries: object = response if fields is None else fields.get("data", fields.get("models"))
     if not isinstance(entries, list):
+        if (error := error_body(response)) is not None:
+            raise server_error(error)  # with status 200, as LM Studio answers at a wrong path
         raise MalformedResponseError(
             f"The list of models is {type(response).__name__} without data; expected OpenAI's list.",
             "Check the base URL: it usually ends in /v1.",

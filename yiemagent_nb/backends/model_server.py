@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Self, Unpack, cast
 
 from pydantic import SecretStr
@@ -13,9 +13,9 @@ from pydantic import SecretStr
 from yiemagent_nb.backends.bodies import read_response
 from yiemagent_nb.backends.chat_request import ChatRequest, chat_fields
 from yiemagent_nb.backends.chat_stream import ChatStreamReader
-from yiemagent_nb.backends.diagnosis import diagnose
+from yiemagent_nb.backends.diagnosis import diagnose, unknown_model
 from yiemagent_nb.backends.habits import Api, Habits, RequestPlan
-from yiemagent_nb.backends.http import HttpConnection, Timeouts, is_loopback, split_url, without_login
+from yiemagent_nb.backends.http import HttpConnection, RequestBody, Timeouts, is_loopback, split_url, without_login
 from yiemagent_nb.backends.options import ServerOptions, spelled_out
 from yiemagent_nb.backends.prices import PriceTable
 from yiemagent_nb.backends.responses_request import ResponsesRequest, responses_fields
@@ -26,6 +26,7 @@ from yiemagent_nb.core.errors import (
     AuthenticationError,
     BackendError,
     BackendNotFoundError,
+    InvalidParametersError,
     StreamInterruptedError,
 )
 from yiemagent_nb.core.models import LlmModel, ModelCost, ThinkingLevel
@@ -37,6 +38,8 @@ _PATHS: Final[Mapping[Api, str]] = {"chat-completions": "/chat/completions", "re
 _EVENTS_PER_BREATH = 128
 """So many events may come without a pause before others on the event loop have their turn."""
 _SHOWN_MODELS = 5
+_HEALTH_SECONDS = 10.0
+"""A server that takes longer to list its models cannot be used just now."""
 _OPTIONS_OF_REQUESTS = ("temperature", "top_p", "seed", "stop", "max_tokens", "response_format", "tool_choice")
 
 
@@ -58,7 +61,7 @@ class _Question:
     model: LlmModel | str | None
     thinking_level: ThinkingLevel
     signal: AbortSignal | None
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(repr=False)
 
 
 class _Request(NamedTuple):
@@ -186,6 +189,10 @@ class ModelServer:
         Raises:
             BackendError: While iterating or awaiting; its subclass says what went wrong.
         """
+        if options.pop("api_key", None) is not None:
+            raise InvalidParametersError(
+                "api_key is no option of a request.", f"Give it to {type(self).__name__}(…) itself, as api_key or api_key_env."
+            )
         stream = bool(options.pop("stream", self.stream))
         ask = _Question(messages, tools or None, model, thinking_level, signal, options)
         return self._streamed(ask) if stream else self._whole(ask)
@@ -197,26 +204,31 @@ class ModelServer:
             BackendError: It could not be asked.
         """
         try:
-            listed = await self._habits.models(self._http)
+            return await self._listed(self._http)
         except BackendError as error:
             raise self._told(error, "") from None
-        return [self._priced(model) for model in listed]
 
     async def health(self) -> Health:
         """Ask the server whether it can be used, and say in a sentence what is wrong. Never raises."""
         wanted = None if self._model is None else self._model.id
+        connection = self._http.at(self.base_url, _HEALTH_SECONDS)
         try:
-            models = tuple(await self.models())
+            models = tuple(await self._listed(connection))
         except BackendError as error:
-            return Health(ok=False, message=await diagnose(self._http, self._habits, error))
+            return Health(ok=False, message=await diagnose(self._http, self._habits, self._told(error, "")))
+        finally:
+            await connection.aclose()
         where = self._http.shown
         if not models:
             return Health(ok=False, message=f"{where} answers, but has no model. Load one on the server first.")
         names = ", ".join(model.id for model in models[:_SHOWN_MODELS]) + (", …" if len(models) > _SHOWN_MODELS else "")
         chosen = next((model for model in models if wanted in {None, model.id}), None)
         if chosen is None:
-            return Health(False, f"{where} answers, but lists no model {wanted!r}; it has {names}.", models)
+            return Health(False, unknown_model(where, wanted or "", models), models)
         return Health(True, f"{where} is ready and serves {names}.{_state_of(chosen)}", models)
+
+    async def _listed(self, http: HttpConnection) -> list[LlmModel]:
+        return [self._priced(model) for model in await self._habits.models(http)]
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. The backend can be used again."""
@@ -326,6 +338,7 @@ class ModelServer:
             fields["stream_options"] = {"include_usage": True}
         for more in (self._options, thinking.fields, self._extra_body, ask.options):
             _lay_over(fields, more)
+        self._http.redacted.add_fields(fields)
         tools, choice = ask.tools, fields.pop("tool_choice", None)
         if tools is not None and choice is not None:
             tools, fields["tool_choice"] = apply_tool_choice(tools, choice, habits.tool_choices)
@@ -346,7 +359,7 @@ class ModelServer:
             extras["prices"] = cost
         if self._text_tool_calls:
             extras["text_tool_calls"] = True
-        return _Request(plan, body, extras)
+        return _Request(plan, RequestBody(body), extras)
 
     async def _ready_model(self, asked: LlmModel | str | None) -> LlmModel:
         model = self._described(asked) if asked is not None else self._model or await self._first_model()

@@ -5,7 +5,7 @@ Source: Ollama's page "OpenAI compatibility".
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from yiemagent_nb.backends.habits import Habits, RequestPlan, Thinking
 from yiemagent_nb.core.errors import BackendError, BackendNotFoundError
@@ -21,6 +21,7 @@ class OllamaHabits(Habits):
     title: ClassVar[str] = "Ollama"
     base_url: ClassVar[str] = "http://127.0.0.1:11434/v1"
     start_hint: ClassVar[str] = "Start it with `ollama serve`, or check host and port."
+    tool_choices: ClassVar[frozenset[str]] = frozenset()
     efforts = {"off": "none", "low": "low", "medium": "medium", "high": "high", "max": "max"}  # noqa: RUF012 - read only
 
     def __init__(self) -> None:
@@ -30,12 +31,6 @@ class OllamaHabits(Habits):
     def thinking(self, level: ThinkingLevel, model: LlmModel) -> Thinking:
         """An effort, unless the model said that it cannot think."""
         return Thinking({}, "off") if model.id in self._cannot_think else super().thinking(level, model)
-
-    def fields(self, fields: dict[str, Any], plan: RequestPlan) -> dict[str, Any]:
-        """A free choice of tools is what it always gives; it knows no word for it."""
-        if fields.get("tool_choice") == "auto":
-            del fields["tool_choice"]
-        return super().fields(fields, plan)
 
     def learn(self, error: BackendError, plan: RequestPlan) -> bool:
         """A model that cannot think refuses to be asked."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, Unpack
-from urllib.parse import urlsplit
 
 from yiemagent_nb.backends.habits import Api, Habits
+from yiemagent_nb.backends.http import split_url
 from yiemagent_nb.backends.llama_cpp import LlamaCppHabits
 from yiemagent_nb.backends.model_server import Health, ModelServer
 from yiemagent_nb.backends.ollama import OllamaHabits
@@ -27,6 +27,7 @@ _PRESETS: Final[Mapping[str, Callable[[], Habits]]] = {
     "sglang": SGLangHabits,
 }
 _OPENAI_HOST = "api.openai.com"
+_OLLAMA_PORT = 11434
 
 
 class OpenAICompatible(ModelServer):
@@ -89,10 +90,10 @@ def _habits(base_url: str, preset: str | None) -> Habits:
         host = _host(base_url)
         if host == "openrouter.ai" or host.endswith(".openrouter.ai"):
             preset = "openrouter"
-        elif ":11434" in urlsplit(base_url).netloc:
+        elif base_url and split_url(base_url).port == _OLLAMA_PORT:
             preset = "ollama"
     return Habits() if preset is None else _PRESETS[preset]()
 
 
 def _host(url: str) -> str:
-    return urlsplit(url).hostname or ""
+    return split_url(url).hostname or "" if url else ""

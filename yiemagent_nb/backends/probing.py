@@ -1,10 +1,12 @@
-"""Probing: which model servers run on this machine.
+"""Probing: which model servers run on this machine, and what kind of server is at an address.
 
-Only loopback addresses are asked, only with GET, and nothing of a conversation is sent. What a
-port answers is untrusted: a server counts only if it lists a model in OpenAI's form.
+Only GET is used, and nothing of a conversation is sent. What a server answers is untrusted: on this
+machine it counts only if it lists a model in OpenAI's form, and its kind only decides which habits
+are taken for granted.
 
 Sources: the servers' own API references: LM Studio "List your models" (``/api/v1/models``),
-llama.cpp server "GET /props", Ollama "Version", vLLM "OpenAI-compatible server" (``/version``).
+llama.cpp server "GET /props", Ollama "Version", vLLM "OpenAI-compatible server" (``/version``),
+SGLang ``/model_info``; and the ``owned_by`` that vLLM, SGLang and llama.cpp write into their lists.
 """
 
 from __future__ import annotations
@@ -14,17 +16,20 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from yiemagent_nb.core.errors import BackendError
 
 if TYPE_CHECKING:
     from yiemagent_nb.backends.http import HttpConnection
 
-__all__ = ["USUAL_PORTS", "LocalServer", "find_local_servers", "probe"]
+__all__ = ["KNOWN_HOSTS", "USUAL_PORTS", "LocalServer", "find_local_servers", "probe", "recognise", "title_of"]
 
-USUAL_PORTS: Final = (1234, 8000, 8080, 11434)
-"""LM Studio, vLLM, llama.cpp, Ollama; the order in which they are preferred."""
+USUAL_PORTS: Final = (1234, 8000, 8080, 9931, 11434, 30000)
+"""LM Studio, vLLM, llama.cpp (8080 before it moved to 9931), Ollama, SGLang; in the order of preference."""
+
+KNOWN_HOSTS: Final[Mapping[str, str]] = {"api.openai.com": "openai", "openrouter.ai": "openrouter"}
+"""The kinds of servers that everyone knows by name, and that need not be asked."""
 
 _HOST = "127.0.0.1"
 _MAX_ANSWER = 4_000_000
@@ -32,15 +37,42 @@ _MAX_ANSWER = 4_000_000
 _MAX_MODELS = 100
 _MAX_NAME = 200
 _NO_CHAT = ("embed", "rerank", "whisper", "tts-")
-_PATHS = ("/v1/models", "/api/v1/models", "/props", "/api/version", "/version")
+_API_PATHS = ("/api/v1", "/v1")
+"""How base URLs end; what tells a server's kind stands beside these."""
 
-_NAMES = {
+_TITLES = {
     "lmstudio": "LM Studio",
     "llamacpp": "llama.cpp",
     "ollama": "Ollama",
     "vllm": "vLLM",
-    "openai-compatible": "A model server",
+    "sglang": "SGLang",
+    "openai": "OpenAI",
+    "openrouter": "OpenRouter",
 }
+
+
+_PATHS = ("/v1/models", "/api/v1/models", "/props", "/model_info", "/api/version", "/version")
+
+
+class _Answers(NamedTuple):
+    """What a server says at each of the paths; empty where it says nothing."""
+
+    served: Mapping[str, Any]
+    lmstudio: Mapping[str, Any]
+    llamacpp: Mapping[str, Any]
+    sglang: Mapping[str, Any]
+    ollama: Mapping[str, Any]
+    vllm: Mapping[str, Any]
+
+    @property
+    def models(self) -> list[Mapping[str, Any]]:
+        """The models that are listed in OpenAI's form."""
+        return _entries(self.served, "data")
+
+
+def title_of(provider: str) -> str:
+    """What people call a kind of server."""
+    return _TITLES.get(provider, "A model server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +90,7 @@ class LocalServer:
     @property
     def name(self) -> str:
         """What people call its kind."""
-        return _NAMES[self.provider]
+        return title_of(self.provider)
 
     @property
     def base_url(self) -> str:
@@ -91,25 +123,58 @@ async def probe(port: int, patience: float = 1.0) -> LocalServer | None:
     if not await _is_open(port):
         return None
     connection = await asyncio.to_thread(_connect, port, patience)
-    try:
-        answers = await asyncio.gather(*(_get(connection, path) for path in _PATHS))
-    finally:
-        await connection.aclose()
-    served, *rest = answers
-    native, props, ollama, vllm = rest
-    names = _chat_models(_entries(served, "data"), "id")
+    answers = await _ask(connection)
+    names = _chat_models(answers.models)
     if not names:
         return None
-    provider = "openai-compatible"
-    if loaded := _entries(native, "models"):
-        provider, names = "lmstudio", _loaded_first(names, loaded)
-    elif {"default_generation_settings", "total_slots", "model_path"}.intersection(props):
-        provider = "llamacpp"
-    elif isinstance(ollama.get("version"), str):
-        provider = "ollama"
-    elif isinstance(vllm.get("version"), str):
-        provider = "vllm"
-    return LocalServer(provider, port, tuple(names))
+    kind = _kind(answers)
+    if kind == "lmstudio":
+        names = _loaded_first(names, _entries(answers.lmstudio, "models"))
+    return LocalServer(kind or "openai-compatible", port, tuple(names))
+
+
+async def recognise(http: HttpConnection, patience: float = 1.0) -> str | None:
+    """The kind of server behind a connection, by what it answers; None where that does not tell.
+
+    The connection's key goes along, as it does with every request to that address.
+
+    Args:
+        http: The connection; its base URL may end in ``/v1``.
+        patience: Seconds that each answer may take.
+
+    Returns:
+        ``lmstudio``, ``llamacpp``, ``ollama``, ``sglang`` or ``vllm``.
+    """
+    root = next((http.base_url.removesuffix(end) for end in _API_PATHS if http.base_url.endswith(end)), http.base_url)
+    return _kind(await _ask(http.at(root, patience), patience))
+
+
+async def _ask(connection: HttpConnection, patience: float | None = None) -> _Answers:
+    """What a server says of itself. The connection is closed afterwards."""
+    try:
+        return _Answers(*await asyncio.gather(*(_get(connection, path, patience) for path in _PATHS)))
+    finally:
+        await connection.aclose()
+
+
+def _kind(answers: _Answers) -> str | None:
+    """The kind of server that gives these answers; what only one kind says goes before what several say."""
+    said = " ".join(str(answer.get("error", "")) for answer in answers).lower()
+    owners = {str(model.get("owned_by")) for model in answers.models}
+    keys = [model.get("key") for model in _entries(answers.lmstudio, "models")]
+    if any(isinstance(key, str) for key in keys) or "lm studio" in said or "unexpected endpoint or method" in said:
+        return "lmstudio"
+    if not answers.llamacpp.keys().isdisjoint({"default_generation_settings", "total_slots", "model_path"}):
+        return "llamacpp"
+    if not answers.sglang.keys().isdisjoint({"tokenizer_path", "is_generation"}):
+        return "sglang"
+    if kind := next((kind for kind in ("llamacpp", "sglang", "vllm") if kind in owners), None):
+        return kind
+    if isinstance(answers.ollama.get("version"), str):
+        return "ollama"
+    # Others say their version there too, but what they list has no such length.
+    lists_otherwise = answers.models and not any("max_model_len" in model for model in answers.models)
+    return "vllm" if isinstance(answers.vllm.get("version"), str) and not lists_otherwise else None
 
 
 async def _is_open(port: int) -> bool:
@@ -131,13 +196,15 @@ def _connect(port: int, patience: float) -> HttpConnection:
     return HttpConnection(f"http://{_HOST}:{port}", headers={}, timeouts=timeouts, retries=RetryPolicy(0))
 
 
-async def _get(connection: HttpConnection, path: str) -> Mapping[str, Any]:
-    """A JSON object at a path; empty for anything else, as that is what every other server answers."""
+async def _get(connection: HttpConnection, path: str, patience: float | None) -> Mapping[str, Any]:
+    """A JSON object at a path, or an object with the ``error`` that came; else an empty one."""
     try:
-        async with await connection.open(path, None, connection.attempts()) as answer:
+        async with asyncio.timeout(patience), await connection.open(path, None, connection.attempts()) as answer:
             body = await answer.read(_MAX_ANSWER)
         value: object = json.loads(body)
-    except (BackendError, ValueError, RecursionError):
+    except BackendError as error:
+        return {"error": error.message}
+    except (TimeoutError, ValueError, RecursionError):
         return {}
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
@@ -150,8 +217,8 @@ def _entries(answer: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     return [cast("Mapping[str, Any]", item) for item in items if isinstance(item, dict)]
 
 
-def _chat_models(entries: Sequence[Mapping[str, Any]], key: str) -> list[str]:
-    names = [name for entry in entries if isinstance(name := entry.get(key), str)]
+def _chat_models(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    names = [name for entry in entries if isinstance(name := entry.get("id"), str)]
     fitting = [name for name in names if 0 < len(name) <= _MAX_NAME and name.isprintable()]
     return [name for name in fitting if not any(word in name.lower() for word in _NO_CHAT)]
 

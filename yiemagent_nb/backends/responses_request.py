@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, cast
 
-from yiemagent_nb.backends.chat_request import TOOL_CHOICES
 from yiemagent_nb.backends.encoding import EncodedTools, dump
+from yiemagent_nb.backends.tool_choice import named_tool
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.messages import AssistantMessage, ReasoningContent, TextContent, ToolCall
 from yiemagent_nb.core.reading.fields import as_mapping, text_of
@@ -133,21 +133,13 @@ def responses_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     for old in ("max_tokens", "max_completion_tokens"):
         if old in there:
             there["max_output_tokens"] = there.pop(old)
-    if (choice := there.get("tool_choice")) is not None:
-        there["tool_choice"] = _tool_choice(choice)
+    if (name := named_tool(there.get("tool_choice"))) is not None:
+        there["tool_choice"] = {"type": "function", "name": name}
     if (output := as_mapping(there.pop("response_format", None))) is not None:
         inner = as_mapping(output.get("json_schema")) or {}
         text = as_mapping(there.get("text")) or {}
         there["text"] = {**text, "format": {"type": output.get("type"), **inner}}
     return there
-
-
-def _tool_choice(choice: object) -> object:
-    if isinstance(choice, str):
-        return choice if choice in TOOL_CHOICES else {"type": "function", "name": choice}
-    fields = as_mapping(choice) or {}
-    function = as_mapping(fields.get("function"))
-    return choice if function is None else {"type": "function", "name": function.get("name")}
 
 
 def _tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
