@@ -25,18 +25,37 @@ if TYPE_CHECKING:
     from yiemagent_nb.backends.connecting import connect
     from yiemagent_nb.backends.demo import Demo
     from yiemagent_nb.backends.discovery import DefaultBackend, find_backend
+    from yiemagent_nb.backends.http import Timeouts
     from yiemagent_nb.backends.lm_studio import LMStudio
     from yiemagent_nb.backends.local import Local
+    from yiemagent_nb.backends.model_server import Health
     from yiemagent_nb.backends.openai import OpenAI
     from yiemagent_nb.backends.openai_compatible import OpenAICompatible
+    from yiemagent_nb.backends.options import ServerOptions
     from yiemagent_nb.backends.prices import PriceTable
+    from yiemagent_nb.backends.retry import RetryPolicy
     from yiemagent_nb.backends.scripted import Scripted
     from yiemagent_nb.backends.vllm import VLLM
     from yiemagent_nb.core.agent import Agent
     from yiemagent_nb.core.approval import Approvals, Decision, approve
     from yiemagent_nb.core.channels import SHUTDOWN, Channel
     from yiemagent_nb.core.config import LoopConfig
-    from yiemagent_nb.core.errors import OutputInvalidError, YiemAgentError
+    from yiemagent_nb.core.errors import (
+        AuthenticationError,
+        BackendConnectionError,
+        BackendError,
+        BackendNotFoundError,
+        BackendRateLimitedError,
+        BackendTimeoutError,
+        BadRequestError,
+        ContextLengthError,
+        MalformedResponseError,
+        OutputInvalidError,
+        QuotaExceededError,
+        ServerError,
+        StreamInterruptedError,
+        YiemAgentError,
+    )
     from yiemagent_nb.core.events import (
         AgentEnd,
         AgentError,
@@ -93,18 +112,37 @@ _HOMES = {
     "backends.connecting": ("connect",),
     "backends.demo": ("Demo",),
     "backends.discovery": ("find_backend",),
+    "backends.http": ("Timeouts",),
     "backends.lm_studio": ("LMStudio",),
     "backends.local": ("Local",),
+    "backends.model_server": ("Health",),
     "backends.openai": ("OpenAI",),
     "backends.openai_compatible": ("OpenAICompatible",),
+    "backends.options": ("ServerOptions",),
     "backends.prices": ("PriceTable",),
+    "backends.retry": ("RetryPolicy",),
     "backends.scripted": ("Scripted",),
     "backends.vllm": ("VLLM",),
     "core.agent": ("Agent",),
     "core.approval": ("Approvals", "Decision", "approve"),
     "core.channels": ("SHUTDOWN", "Channel"),
     "core.config": ("LoopConfig",),
-    "core.errors": ("OutputInvalidError", "YiemAgentError"),
+    "core.errors": (
+        "AuthenticationError",
+        "BackendConnectionError",
+        "BackendError",
+        "BackendNotFoundError",
+        "BackendRateLimitedError",
+        "BackendTimeoutError",
+        "BadRequestError",
+        "ContextLengthError",
+        "MalformedResponseError",
+        "OutputInvalidError",
+        "QuotaExceededError",
+        "ServerError",
+        "StreamInterruptedError",
+        "YiemAgentError",
+    ),
     "core.events": (
         "AgentEnd",
         "AgentError",
@@ -176,17 +214,26 @@ __all__ = [
     "Approvals",
     "AssistantMessage",
     "AssistantToolCallMessage",
+    "AuthenticationError",
     "BackendChanged",
+    "BackendConnectionError",
+    "BackendError",
+    "BackendNotFoundError",
+    "BackendRateLimitedError",
+    "BackendTimeoutError",
+    "BadRequestError",
     "BeforeToolCallContext",
     "BeforeToolCallResult",
     "Channel",
     "ChatPanel",
+    "ContextLengthError",
     "Cost",
     "CustomMessage",
     "Decision",
     "Demo",
     "Event",
     "EventStream",
+    "Health",
     "ImageContent",
     "JsonlSink",
     "LMStudio",
@@ -195,6 +242,7 @@ __all__ = [
     "Local",
     "LogSink",
     "LoopConfig",
+    "MalformedResponseError",
     "Message",
     "MessageEnd",
     "MessageStart",
@@ -206,10 +254,16 @@ __all__ = [
     "OutputInvalidError",
     "PriceTable",
     "QueueChanged",
+    "QuotaExceededError",
     "ReasoningContent",
+    "RetryPolicy",
     "Scripted",
+    "ServerError",
+    "ServerOptions",
+    "StreamInterruptedError",
     "TextContent",
     "ThinkingLevel",
+    "Timeouts",
     "Tool",
     "ToolAnnotations",
     "ToolCall",

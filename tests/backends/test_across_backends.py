@@ -77,7 +77,7 @@ def responses(number: int) -> list[Mapping[str, Any]]:
     def events(*items: Mapping[str, Any]) -> Mapping[str, Any]:
         told: list[Mapping[str, Any]] = [{"type": "response.created", "response": {"id": "resp", "output": []}}]
         for index, item in enumerate(items):
-            begun = {**item, **({"content": []} if item["type"] == "message" else {"arguments": ""})}
+            begun: dict[str, Any] = {**item, **({"content": []} if item["type"] == "message" else {"arguments": ""})}
             told.append({"type": "response.output_item.added", "output_index": index, "item": begun})
             if item["type"] == "message":
                 text = item["content"][0]["text"]
@@ -97,7 +97,7 @@ def responses(number: int) -> list[Mapping[str, Any]]:
         "name": "look_up",
         "arguments": '{"city":"Ely"}',
     }
-    text = {
+    text: dict[str, Any] = {
         "type": "message",
         "id": f"msg_{number}",
         "role": "assistant",

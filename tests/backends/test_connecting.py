@@ -96,7 +96,7 @@ async def test_the_backend_fits_the_server(pages: Mapping[str, Page], provider: 
 async def test_a_server_that_does_not_tell_is_taken_as_it_is(pages: Mapping[str, Page]) -> None:
     async with serving(pages) as web, await connect(web.url()) as backend:
         assert type(backend) is OpenAICompatible
-        assert backend.provider == "openai-compatible"
+        assert backend.provider == f"127.0.0.1:{web.port}"
 
 
 async def test_a_real_llama_cpp_is_recognised_with_its_key() -> None:
@@ -126,8 +126,9 @@ async def test_what_stands_behind_a_path_is_asked_there() -> None:
 
 
 async def test_servers_that_are_known_by_name_are_not_asked() -> None:
-    openai = await connect("https://api.openai.com/v1", api_key=SECRET)
-    assert isinstance(openai, OpenAI)
+    for host in ("api.openai.com", "eu.api.openai.com"):
+        openai = await connect(f"https://{host}/v1", api_key=SECRET)
+        assert isinstance(openai, OpenAI)
     assert (await connect("https://openrouter.ai/api/v1", "a/b", api_key=SECRET)).provider == "openrouter"
 
 

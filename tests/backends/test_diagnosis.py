@@ -150,7 +150,6 @@ class TestNothingListens:
 PLACES: Mapping[str, tuple[str, Mapping[str, Page], str]] = {
     "/v1 is missing behind a path": ("/proxy/gpu", {"/proxy/gpu/v1/models": LIST}, "/proxy/gpu/v1"),
     "a path too much": ("/chat/v1", {"/v1/models": LIST}, "/v1"),
-    "an endpoint in place of the base": ("/v1/models", {"/v1/models": LIST}, "/v1"),
     "Ollama's own API": ("/api", {"/v1/models": LIST, "/api/version": json_page({"version": "0.30"})}, "/v1"),
     "under /api": ("/v1", {"/api/v1/models": LIST, "*": WEB_PAGE}, "/api/v1"),
     "a web page": ("/ui", {"/v1/models": LIST, "*": WEB_PAGE}, "/v1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
@@ -47,6 +48,12 @@ async def ask(backend: LMStudio, text: str = "hi", **keywords: Any) -> Assistant
     async for piece in cast("AsyncIterator[Any]", backend([{"role": "user", "content": text}], **keywords)):
         assembler.feed(piece)
     return assembler.finish()
+
+
+async def let_others_begin() -> None:
+    """So many turns of this event loop that a question gets to where it waits for something."""
+    for _ in range(20):
+        await asyncio.sleep(0)
 
 
 def connect(server: LMStudioServer, model: str | LlmModel | None = None, **options: Any) -> LMStudio:
@@ -265,16 +272,64 @@ async def test_an_abort_ends_the_wait_for_a_loading() -> None:
         assert server.asked == [LIST, LOAD, LIST, LOAD, CHAT]
 
 
-async def test_a_question_that_waited_for_an_aborted_loading_loads_itself() -> None:
+async def test_an_abort_of_one_question_leaves_the_loading_to_the_others() -> None:
     async with LMStudioServer(QWEN) as server, connect(server, QWEN.key) as backend:
         server.gate.clear()
         first, second = asyncio.ensure_future(ask(backend)), asyncio.ensure_future(ask(backend))
         await server.loading.wait()
         first.cancel()
-        server.gate.set()
-        assert (await second).text == "Hello"
         with pytest.raises(asyncio.CancelledError):
             await first
+        server.gate.set()
+        assert (await second).text == "Hello"
+        assert server.asked == [LIST, LOAD, CHAT]
+        assert not server.abandoned.is_set()
+
+
+async def test_questions_from_several_threads_load_a_model_once() -> None:
+    async with LMStudioServer(QWEN) as server:
+        backend = connect(server, QWEN.key)
+        asked = threading.Barrier(4)
+
+        async def question() -> str:
+            async with backend:
+                asking = asyncio.ensure_future(ask(backend))
+                await let_others_begin()
+                await asyncio.to_thread(asked.wait)
+                return (await asking).text
+
+        server.gate.clear()
+        threads = [asyncio.ensure_future(asyncio.to_thread(asyncio.run, question())) for _ in range(3)]
+        await asyncio.to_thread(asked.wait)
+        await server.loading.wait()
+        async with connect(server) as other:
+            await other.models()
+        server.gate.set()
+        assert await asyncio.gather(*threads) == ["Hello"] * 3
+        assert len(server.bodies(LOAD)) == 1
+        assert list(server.memory) == [QWEN.key]
+
+
+async def test_a_loading_whose_loop_ends_is_begun_anew_by_another_that_waits() -> None:
+    async with LMStudioServer(QWEN) as server, connect(server, QWEN.key) as backend:
+        ends = threading.Event()
+
+        async def begin() -> None:
+            asking = asyncio.ensure_future(ask(backend))
+            await asyncio.to_thread(ends.wait)
+            assert not asking.done()
+
+        server.gate.clear()
+        thread = asyncio.ensure_future(asyncio.to_thread(asyncio.run, begin()))
+        await server.loading.wait()
+        question = asyncio.ensure_future(ask(backend))
+        await let_others_begin()
+        ends.set()
+        await thread
+        await server.abandoned.wait()
+        server.gate.set()
+        assert (await question).text == "Hello"
+        assert server.asked == [LIST, LOAD, LIST, LOAD, CHAT]
 
 
 async def test_a_model_that_was_unloaded_meanwhile_is_loaded_anew() -> None:
@@ -463,11 +518,15 @@ async def test_json_is_asked_for_by_a_schema() -> None:
         assert server.bodies(CHAT)[1]["response_format"] == given
 
 
-async def test_responses_refuse_a_format_that_they_would_ignore() -> None:
+async def test_a_format_that_responses_would_ignore_is_asked_for_in_words() -> None:
     async with LMStudioServer(QWEN) as server, connect(server, QWEN.key, api="responses") as backend:
-        with pytest.raises(InvalidParametersError, match="takes no response format"):
-            await ask(backend, response_format={"type": "json_object"})
+        schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+        await ask(backend, response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}})
         assert (await ask(backend, response_format={"type": "text"})).text == "Hello"
+        first, second = server.bodies("/v1/responses")
+    assert '"city"' in first["instructions"]
+    assert "format" not in first.get("text", {})
+    assert "instructions" not in second
 
 
 async def test_a_context_that_overflows_is_told_with_its_numbers() -> None:

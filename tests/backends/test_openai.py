@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field
 from wire.case_server import CaseServer
 from wire.published import check_body
 
@@ -17,8 +17,7 @@ from yiemagent_nb import Agent, tool
 from yiemagent_nb.backends.openai import OpenAI
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
 from yiemagent_nb.backends.retry import RetryPolicy
-from yiemagent_nb.backends.strict_schema import strict_schema
-from yiemagent_nb.core.errors import AuthenticationError, InvalidParametersError
+from yiemagent_nb.core.errors import AuthenticationError
 from yiemagent_nb.core.models import LlmModel, ModelCost
 
 pytestmark = pytest.mark.requirement("Y FR-002", "Y US-005", "Y SD-009", "Y P-003")
@@ -167,7 +166,7 @@ async def test_temperature_is_left_out_while_a_model_thinks_and_the_log_says_so(
     bodies = [request.body for request in server.requests]
     assert ["temperature" in body for body in bodies] == [False, False, True]
     assert [record.message for record in caplog.records if "temperature" in record.message] == [
-        "gpt-5.4 thinks without temperature: they are left out while thinking is on"
+        "gpt-5.4 takes no temperature while it thinks: left out"
     ]
 
 
@@ -252,28 +251,68 @@ async def test_reasoning_of_another_account_is_left_out_and_the_question_asked_a
     }
     refused = refusal("The encrypted content for item rs_1 could not be verified.")
     async with (
-        CaseServer(sequence(thought, thought, refused, HELLO)) as server,
+        CaseServer(sequence(thought, thought, refused, thought, HELLO)) as server,
         OpenAI("gpt-5.4", base_url=server.base_url, api_key=KEY) as backend,
         Agent(backend) as agent,
     ):
-        for _ in range(3):
+        for _ in range(4):
             assert (await agent.prompt("hi")).text == "Hello"
     kinds = [[item["type"] for item in request.body["input"]] for request in server.requests]
-    assert [each.count("reasoning") for each in kinds] == [0, 1, 2, 0]
+    # Asked again without it, and from then on only what came later goes back.
+    assert [each.count("reasoning") for each in kinds] == [0, 1, 2, 0, 1]
     second = server.requests[1].body["input"]
     assert second[1] == item
     assert [each["type"] for each in second] == ["message", "reasoning", "message", "message"]
 
 
-async def test_what_the_responses_api_lacks_is_said_before_anything_is_sent() -> None:
+async def test_questions_side_by_side_learn_each_for_itself() -> None:
+    words = "Your organization must be verified to generate reasoning summaries."
+    refused = [refusal(words, "reasoning.summary")] * 3
+    async with (
+        CaseServer(sequence(*refused, HELLO)) as server,
+        OpenAI("o3", base_url=server.base_url, api_key=KEY) as backend,
+    ):
+        agents = [Agent(backend, thinking_level="low") for _ in range(3)]
+        answers = await asyncio.gather(*(agent.prompt("hi") for agent in agents))
+        assert [answer.text for answer in answers] == ["Hello"] * 3
+        await Agent(backend, thinking_level="low").prompt("hi")
+    assert [request.body["reasoning"].get("summary") for request in server.requests] == ["auto"] * 3 + [None] * 4
+
+
+async def test_a_refusal_that_stays_is_told_and_nothing_is_kept_of_it() -> None:
+    words = "Your organization must be verified to generate reasoning summaries."
+    answers = [refusal(words), refusal("No such tool."), HELLO]
+    async with CaseServer(sequence(*answers)) as server, OpenAI("o3", base_url=server.base_url, api_key=KEY) as backend:
+        agent = Agent(backend, thinking_level="low")
+        assert "No such tool" in ((await agent.prompt("hi")).error_message or "")
+        assert (await agent.prompt("hi")).text == "Hello"
+    assert [request.body["reasoning"].get("summary") for request in server.requests] == ["auto", None, "auto"]
+
+
+@pytest.mark.parametrize(
+    "words", ["Invalid schema for function 'summarize_text'.", "encrypted volumes are full", "think again"]
+)
+async def test_words_that_only_sound_alike_teach_nothing(words: str) -> None:
+    async with (
+        CaseServer(sequence(refusal(words))) as server,
+        OpenAI("o3", base_url=server.base_url, api_key=KEY) as one,
+    ):
+        await Agent(one, thinking_level="low").prompt("hi")
+    assert len(server.requests) == 1
+
+
+async def test_what_the_responses_api_lacks_is_left_out_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
     async with (
         CaseServer(HELLO) as server,
         OpenAI("gpt-5.4", base_url=server.base_url, api_key=KEY, stop="x") as backend,
     ):
-        answer = await Agent(backend).prompt("hi")
-    assert "has no stop" in (answer.error_message or "")
-    assert InvalidParametersError.code in (answer.error_message or "")
-    assert not server.requests
+        with caplog.at_level(logging.WARNING):
+            answer = await Agent(backend, options={"seed": 1}).prompt("hi")
+    assert answer.text == "Hello"
+    assert not {"stop", "seed"} & server.requests[0].body.keys()
+    assert [record.message for record in caplog.records if "Responses" in record.message] == [
+        "the Responses API, over which gpt-5.4 is asked, has no seed and no stop: left out"
+    ]
 
 
 async def test_a_choice_of_a_tool_has_the_form_of_each_endpoint() -> None:
@@ -375,42 +414,3 @@ async def test_other_servers_get_the_schema_as_it_is() -> None:
     inner = server.requests[0].body["response_format"]["json_schema"]
     assert "strict" not in inner
     assert inner["schema"]["required"] == ["name"]
-
-
-@dataclass
-class Node:
-    value: int
-    children: list[Node]
-
-
-@pytest.mark.parametrize(
-    ("annotation", "is_strict"),
-    [
-        (Person, True),
-        (Node, True),
-        (dict[str, int], False),
-        (Annotated[str, Field(max_length=3)], False),
-        (BaseModel, False),
-    ],
-)
-def test_a_schema_is_strict_where_it_can_be(annotation: Any, is_strict: bool) -> None:
-    schema = TypeAdapter(annotation).json_schema()
-    strict = strict_schema(schema)
-    if schema.get("$ref"):
-        schema = {"type": "object", "properties": {"value": {"$ref": schema["$ref"]}}, "$defs": schema["$defs"]}
-        strict = strict_schema(schema)
-    assert (strict is not None) is is_strict
-    if strict is not None:
-        for each in objects_in(strict):
-            assert each["additionalProperties"] is False
-            assert each["required"] == list(each["properties"])
-
-
-def objects_in(value: object) -> list[Mapping[str, Any]]:
-    if isinstance(value, list):
-        return [found for each in cast("list[object]", value) for found in objects_in(each)]
-    if not isinstance(value, dict):
-        return []
-    fields = cast("dict[str, Any]", value)
-    here = [fields] if fields.get("type") == "object" else []
-    return [*here, *(found for each in fields.values() for found in objects_in(each))]

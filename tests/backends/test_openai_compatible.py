@@ -172,7 +172,8 @@ async def test_streamed_and_whole_answers_say_who_answered() -> None:
         assert describe_backend(backend) == "p: m"
     async with CaseServer({"body": WHOLE}) as server, OpenAICompatible(server.base_url, "m", stream=False) as backend:
         whole = await cast("Any", backend(MESSAGES))
-    assert (whole["api"], whole["provider"], whole["thinking_sent"]) == ("chat-completions", "openai-compatible", "off")
+    host = server.base_url.removeprefix("http://").removesuffix("/v1")
+    assert (whole["api"], whole["provider"], whole["thinking_sent"]) == ("chat-completions", host, "off")
     assert server.requests[0].body["stream"] is False
     assert "stream_options" not in server.requests[0].body
 

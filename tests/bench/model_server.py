@@ -134,8 +134,8 @@ def _responses_event(number: int, kind: str, **fields: Any) -> bytes:
 @lru_cache
 def _responses(pieces: int) -> bytes:
     place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-    item = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
-    response = {"id": "resp_1", "object": "response", "output": [], "model": "bench"}
+    item: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
+    response: dict[str, Any] = {"id": "resp_1", "object": "response", "output": [], "model": "bench"}
     usage = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
     return _chunked(
         [

@@ -32,7 +32,7 @@ def figures_of(scenario: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("scenario", "count"),
-    [("rounds", 2), ("batches", 1), ("history", 12), ("deltas", 2), ("crowd", 3), ("imports", 5)],
+    [("rounds", 2), ("batches", 1), ("history", 12), ("deltas", 4), ("crowd", 3), ("imports", 5)],
 )
 def test_a_scenario_gives_all_its_figures(scenario: str, count: int) -> None:
     figures = figures_of(scenario)

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from yiemagent_nb.backends.demo import Demo
-from yiemagent_nb.backends.discovery import OPENAI_MODEL, Candidate, DefaultBackend, Found, find_backend
+from yiemagent_nb.backends.discovery import Candidate, DefaultBackend, Found, find_backend
+from yiemagent_nb.backends.kinds import OPENAI
 from yiemagent_nb.backends.lm_studio import LMStudio
 from yiemagent_nb.backends.model_server import ModelServer
 from yiemagent_nb.backends.openai import OpenAI
@@ -221,8 +222,8 @@ async def test_without_anything_the_demo_answers() -> None:
     ("environment", "provider", "address", "model"),
     [
         ({"OPENAI_API_KEY": SECRET, "OPENAI_MODEL": "gpt-x"}, "openai", "https://api.openai.com/v1", "gpt-x"),
-        ({"OPENAI_BASE_URL": "http://box:8000/v1"}, "openai-compatible", "http://box:8000/v1", None),
-        ({"OPENAI_BASE_URL": "https://api.openai.com/v1"}, "openai", "https://api.openai.com/v1", OPENAI_MODEL),
+        ({"OPENAI_BASE_URL": "http://box:8000/v1"}, "box:8000", "http://box:8000/v1", None),
+        ({"OPENAI_BASE_URL": "https://api.openai.com/v1"}, "openai", "https://api.openai.com/v1", OPENAI.model),
         (
             {"OPENROUTER_API_KEY": SECRET, "OPENROUTER_MODEL": "a/b"},
             "openrouter",
@@ -285,15 +286,21 @@ async def test_a_choice_that_is_not_understood_names_the_variable(value: str) ->
         ("llamacpp", OpenAICompatible),
         ("sglang", OpenAICompatible),
         ("openrouter", OpenAICompatible),
-        ("openai-compatible", OpenAICompatible),
     ],
 )
 def test_what_is_chosen_has_the_habits_of_its_server(provider: str, kind: type[ModelServer]) -> None:
     backend = Candidate(provider, "m", "It is there.", "http://127.0.0.1:9/v1", ("m",)).build()
     assert isinstance(backend, kind)
-    assert (backend.provider, backend.base_url) == (provider, "http://127.0.0.1:9/v1")
+    shown = "127.0.0.1:9" if provider == "openai-compatible" else provider
+    assert (backend.provider, backend.base_url) == (shown, "http://127.0.0.1:9/v1")
     assert backend.model is not None
     assert backend.model.id == "m"
+
+
+def test_a_server_of_no_known_kind_is_called_by_its_address() -> None:
+    backend = Candidate("openai-compatible", "m", "It is there.", "http://127.0.0.1:9/v1", ("m",)).build()
+    assert isinstance(backend, OpenAICompatible)
+    assert backend.provider == "127.0.0.1:9"
 
 
 async def test_a_key_of_openai_gives_its_reasoning_models_the_endpoint_for_them(
@@ -304,7 +311,7 @@ async def test_a_key_of_openai_gives_its_reasoning_models_the_endpoint_for_them(
     assert isinstance(backend, OpenAI)
     assert backend.base_url == "https://api.openai.com/v1"
     assert backend.model is not None
-    assert (backend.model.id, backend.model.api, backend.model.reasoning) == (OPENAI_MODEL, "responses", True)
+    assert (backend.model.id, backend.model.api, backend.model.reasoning) == (OPENAI.model, "responses", True)
 
 
 async def test_an_alternative_can_be_built_with_another_model() -> None:

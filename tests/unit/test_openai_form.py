@@ -624,6 +624,60 @@ def test_a_copy_of_a_sent_message_is_a_dict_that_can_be_changed(duplicate: Calla
     assert wire["content"] != "x"
 
 
+def add_one(request: Any) -> None:
+    request.append({"role": "user", "content": "x"})
+
+
+def put_first(request: Any) -> None:
+    request[0] = {"role": "user", "content": "x"}
+
+
+def add_in_place(request: Any) -> None:
+    request += [{"role": "user", "content": "x"}]
+
+
+@pytest.mark.parametrize("change", [add_one, put_first, add_in_place, clear])
+def test_the_messages_of_a_request_cannot_be_changed_in_place_but_copied(change: Callable[[Any], object]) -> None:
+    request = RequestBuilder().build("", [UserMessage("hi")])
+    with pytest.raises(TypeError, match=r"read-only: copy one to change it.*\[\*messages, …\]"):
+        change(request)
+    duplicates: list[Callable[[Any], Any]] = [list, copy.copy, copy.deepcopy, pickled]
+    for duplicate in duplicates:
+        changed = duplicate(request)
+        change(changed)
+        assert type(changed) is list
+    assert request == [{"role": "user", "content": "hi"}]
+
+
+def test_what_stands_in_a_sent_message_cannot_be_changed_either() -> None:
+    request = RequestBuilder().build("", [UserMessage(["see", IMAGE]), calling("a"), result("7", "a")])
+    with pytest.raises(TypeError, match="read-only"):
+        request[0]["content"][0]["text"] = "x"
+    with pytest.raises(TypeError, match="read-only"):
+        request[1]["tool_calls"][0]["function"]["name"] = "x"
+    changed: Any = copy.deepcopy(request)
+    changed[0]["content"][0]["text"] = "x"
+    assert request[0]["content"][0]["text"] == "see"
+
+
+def adding(a: int) -> int:
+    """Add one."""
+    return a + 1
+
+
+@pytest.mark.requirement("Y SP-016")
+def test_tools_of_a_request_cannot_be_changed_in_place_but_copied() -> None:
+    tools = RequestBuilder().build_tools({"adding": tool(adding)})
+    assert tools is not None
+    with pytest.raises(TypeError, match="read-only"):
+        tools[0]["function"]["strict"] = True
+    with pytest.raises(TypeError, match="read-only"):
+        tools.append({})
+    changed: Any = copy.deepcopy(tools)
+    changed[0]["function"]["strict"] = True
+    assert "strict" not in tools[0]["function"]
+
+
 @pytest.mark.requirement("Y SP-016")
 def test_tools_are_converted_again_only_when_they_change() -> None:
     def f() -> None:

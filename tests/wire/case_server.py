@@ -3,8 +3,8 @@
 A case is one JSON file in ``cases/``: what a server was seen to answer, byte for byte, and what a
 client must make of it. Its fields: ``kind`` (``stream``, ``json``, ``error``, ``stream_json``),
 ``tools`` (the names that are offered), ``http`` (status, headers, framing) and ``body`` or, for
-several requests, ``sequence``; ``paths`` (answers to GET, by path); ``options``, ``expect``. A body is a string or a list of writes:
-a string, ``{"b64"}``, ``{"text", "repeat"}``, ``{"sleep_ms"}``, ``{"abort"}``.
+several requests, ``sequence``; ``paths`` (answers to GET, by path); ``options``, ``expect``. A body
+is a string or a list of writes: a string, ``{"b64"}``, ``{"text", "repeat"}``, ``{"sleep_ms"}``, ``{"abort"}``.
 """
 
 from __future__ import annotations

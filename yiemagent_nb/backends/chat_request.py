@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
-from yiemagent_nb.backends.encoding import EncodedTools, dump
+from yiemagent_nb.backends.encoding import as_message, dump, join_body
 from yiemagent_nb.backends.tool_choice import named_tool
+from yiemagent_nb.core.reading.fields import as_mapping
+from yiemagent_nb.core.request import RequestMessages, WireMessage
 
 __all__ = ["ChatRequest", "chat_fields"]
 
 
 class ChatRequest:
-    """Encodes the bodies of one backend's requests.
+    """Encodes the bodies of requests.
 
-    Messages that have their JSON as ``encoded``, each or all of them together, are not dumped again,
-    and a list of tools only where it is another than the last one; so a request costs what is new
-    in it, and the joining of bytes.
+    Messages and tools that cannot have been changed since are not dumped again, so a request costs
+    what is new in it, and the joining of bytes.
     """
-
-    def __init__(self) -> None:
-        self._tools = EncodedTools()
 
     def encode(
         self,
@@ -30,14 +28,17 @@ class ChatRequest:
     ) -> bytes:
         """The body: ``fields``, then the messages, then the tools.
 
+        Blocks of reasoning, which this endpoint does not know, are left out.
+
         Raises:
-            InvalidParametersError: Something in it cannot be JSON.
+            InvalidParametersError: Something in it cannot be JSON, is no message in OpenAI's form, or
+                stands in ``fields`` and may not.
         """
-        parts = [dump(fields)[:-1], b',"messages":[', _encoded(messages), b"]"]
-        if tools:
-            parts += (b',"tools":', self._tools.encode(tools))
-        parts.append(b"}")
-        return b"".join(parts)
+        if isinstance(messages, RequestMessages):
+            pieces = messages.pieces(None, _wire_encoded)
+        else:
+            pieces = [piece for message in messages if (piece := _encoded(message))]
+        return join_body(fields, "messages", pieces, tools, _as_it_is)
 
 
 def chat_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,8 +48,31 @@ def chat_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return dict(fields)
 
 
-def _encoded(messages: Sequence[Any]) -> bytes:
-    whole: bytes | None = getattr(messages, "encoded", None)
-    if whole is not None:
-        return whole
-    return b",".join([getattr(message, "encoded", None) or dump(message) for message in messages])
+def _as_it_is(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    return tool
+
+
+def _wire_encoded(_: int, message: WireMessage) -> bytes:
+    return message.encoded
+
+
+def _encoded(message: object) -> bytes:
+    """A message's JSON; empty for an answer of nothing but reasoning."""
+    encoded: bytes | None = getattr(message, "encoded", None)
+    if encoded is not None:
+        return encoded
+    fields = as_message(message)
+    content: object = fields.get("content")
+    if fields.get("role") == "assistant" and isinstance(content, list | tuple):
+        blocks = cast("Sequence[object]", content)
+        said = [block for block in blocks if not _is_reasoning(block)]
+        if not said and not fields.get("tool_calls"):
+            return b""
+        if len(said) < len(blocks):
+            fields = {**fields, "content": said or None}
+    return dump(fields)
+
+
+def _is_reasoning(block: object) -> bool:
+    fields = as_mapping(block)
+    return fields is not None and fields.get("type") == "reasoning"

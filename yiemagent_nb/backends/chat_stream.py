@@ -1,12 +1,17 @@
-"""The chunks of a streamed answer, of either endpoint, read from its bytes."""
+"""The chunks of a streamed answer, of either endpoint, read from its bytes.
+
+What a server said may repeat a key, and tracebacks show the variables of a function that raises. So
+errors are given back, and raised where nothing of the stream stands beside them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
-from yiemagent_nb.backends.bodies import no_json, parse_json
+from yiemagent_nb.backends.bodies import no_json, response_or_error
+from yiemagent_nb.backends.redaction import Redactor
 from yiemagent_nb.backends.sse import SseDecoder
 from yiemagent_nb.core.errors import BackendError, MalformedResponseError, StreamInterruptedError
 from yiemagent_nb.core.reading.fields import REASONING_FIELDS
@@ -21,7 +26,8 @@ _PAGE_BYTES = 200
 _decode = json.JSONDecoder().raw_decode
 _KEEP_ALIVE_EVENTS = frozenset({"ping", "keepalive", "keep-alive", "heartbeat"})
 _DELTA_KEYS = ("content", "tool_calls", "refusal", "function_call", "reasoning_details", *REASONING_FIELDS)
-_ENDS = frozenset({"response.completed", "response.incomplete", "response.done"})
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.done", "response.cancelled"})
+_ERRORS = frozenset({"error", "response.failed", "response.error"})
 
 
 class ChatStreamReader:
@@ -31,13 +37,25 @@ class ChatStreamReader:
     that it is over, ``over`` whether nothing more is to be read.
 
     Args:
-        redacted: Masks keys in what errors repeat.
+        redactor: Masks keys in what errors repeat, and beside the content.
     """
 
-    __slots__ = ("_decoder", "_last", "_media_type", "_page", "_redacted", "_whole", "done", "error", "over", "shown")
+    __slots__ = (
+        "_body",
+        "_decoder",
+        "_is_whole",
+        "_last",
+        "_media_type",
+        "_page",
+        "_redactor",
+        "done",
+        "error",
+        "over",
+        "shown",
+    )
 
-    def __init__(self, redacted: Callable[[str], str] = str) -> None:
-        self._redacted = redacted
+    def __init__(self, redactor: Redactor | None = None) -> None:
+        self._redactor = redactor or Redactor()
         self.shown = False
         self.done = False
         self.over = False
@@ -48,13 +66,14 @@ class ChatStreamReader:
         self._page = b""
         """The start of what may be no event stream."""
         self._media_type = ""
-        self._whole: list[bytes] | None = None
+        self._is_whole = False
+        self._body: list[bytes] = []
 
     def begin(self, media_type: str) -> None:
         """Set how the body is read: JSON and web pages whole, all else as events."""
         self._media_type = media_type
         if media_type in {"application/json", "text/html"}:
-            self._whole = []
+            self._is_whole = True
 
     @property
     def ended(self) -> bool:
@@ -77,20 +96,28 @@ class ChatStreamReader:
         """
         if self.error is not None:
             raise self.error
-        if self._whole is not None:
-            self._whole.append(data)
-            self.over = not data
-            return [] if data else [parse_json(b"".join(self._whole), self._media_type)]
         chunks: list[Mapping[str, Any]] = []
-        try:
-            self._read(data, chunks)
-        except BackendError as error:
+        self.error = (self._read_whole if self._is_whole else self._read)(data, chunks)
+        if self.error is not None:
+            self.over = False  # the error is to be read
+            del data
             if not chunks:
-                raise
-            self.error = error
+                raise self.error
         return chunks
 
-    def _read(self, data: bytes, chunks: list[Mapping[str, Any]]) -> None:
+    def _read_whole(self, data: bytes, chunks: list[Mapping[str, Any]]) -> BackendError | None:
+        self._body.append(data)
+        if data:
+            return None
+        self.over = True
+        response = response_or_error(b"".join(self._body), self._media_type, self._redactor)
+        if isinstance(response, BackendError):
+            return response
+        chunks.append(response)
+        return None
+
+    def _read(self, data: bytes, chunks: list[Mapping[str, Any]]) -> BackendError | None:
+        """Add the chunks that ``data`` completes; gives back the error behind them."""
         if data:
             events = self._decoder.feed(data)
         else:
@@ -102,47 +129,53 @@ class ChatStreamReader:
             if text == _DONE:
                 self.done = self.over = True
                 chunks.append({"done": True})
-                return
+                return None
             chunk = self._chunk(name, text)
+            if isinstance(chunk, BackendError):
+                return chunk
             if chunk:
                 self._last = chunk
                 if not self.shown:
                     self.shown = _shows_something(chunk)
                 chunks.append(chunk)
-                if chunk.get("type") in _ENDS:
+                kind = chunk.get("type")
+                if isinstance(kind, str) and kind in _ENDS:
                     self.done = self.over = True
-                    return
-        if self.over and not self.shown and not self.ended:
-            raise self._nothing()
+                    return None
+        return self._nothing() if self.over and not self.shown and not self.ended else None
 
-    def _chunk(self, name: str, text: str) -> Mapping[str, Any] | None:
+    def _chunk(self, name: str, text: str) -> Mapping[str, Any] | BackendError | None:
         try:
             value, end = _decode(text)
             if end != len(text):
                 value = json.loads(text)
         except (ValueError, RecursionError):
             value = self._odd(name, text)
+            if isinstance(value, BackendError):
+                return value
         if name:
             if name == "error":
-                raise self._said(value)
+                return self._said(value)
             if name in _KEEP_ALIVE_EVENTS:
                 return None
         if type(value) is not dict:
             return None
         chunk = cast("dict[str, Any]", value)
-        if ("error" in chunk or "type" in chunk) and (error := error_body(chunk)) is not None:
-            raise self._said(error)
-        return chunk
+        kind = chunk.get("type")
+        if type(kind) is str and kind.startswith("response."):
+            may_fail = "error" in chunk or kind in _ERRORS
+        else:
+            may_fail = "error" in chunk or "choices" not in chunk
+        if may_fail and (error := error_body(chunk)) is not None:
+            return self._said(error)
+        return self._redactor.clean_labels(chunk) if self._redactor.found_in(text) else chunk
 
     def _said(self, error: object) -> BackendError:
         """The typed error; keys go before its words are cut."""
-        try:
-            return server_error(json.loads(self._redacted(json.dumps(error, ensure_ascii=False))))
-        except (ValueError, RecursionError):
-            return server_error(self._redacted(str(error)))
+        return server_error(self._redactor.clean(error))
 
     def _odd(self, name: str, text: str) -> object:
-        """What an event means whose data is no plain JSON."""
+        """What an event means whose data is no plain JSON; an error where it means nothing."""
         try:
             return json.loads(text)  # with white space around it
         except (ValueError, RecursionError):
@@ -150,14 +183,14 @@ class ChatStreamReader:
                 return text
             if name in _KEEP_ALIVE_EVENTS:
                 return None
-            words = quote(self._redacted(text), 120)
-            raise MalformedResponseError(
+            words = quote(self._redactor(text), 120)
+            return MalformedResponseError(
                 f'An event of the stream is no JSON: "{words}".', "Ask again, or look at the server's log."
-            ) from None
+            )
 
     def _nothing(self) -> MalformedResponseError | StreamInterruptedError:
         if self._page.lstrip().startswith(b"<"):
-            return no_json(self._page, "text/html")
+            return no_json(self._page, "text/html", self._redactor)
         return StreamInterruptedError(
             "The server closed the connection before its answer began.", "Ask again, or look at the server's log."
         )

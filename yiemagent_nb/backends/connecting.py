@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final, Unpack
+from typing import Unpack
 
 from yiemagent_nb.backends.http import split_url
+from yiemagent_nb.backends.kinds import kind_at
 from yiemagent_nb.backends.lm_studio import LMStudio
 from yiemagent_nb.backends.model_server import ModelServer
 from yiemagent_nb.backends.openai import OpenAI
-from yiemagent_nb.backends.openai_compatible import OpenAICompatible, Preset
-from yiemagent_nb.backends.options import ServerOptions
-from yiemagent_nb.backends.probing import KNOWN_HOSTS, recognise
+from yiemagent_nb.backends.openai_compatible import OpenAICompatible
+from yiemagent_nb.backends.options import ServerOptions, explained, spelled_out
+from yiemagent_nb.backends.probing import recognise
 from yiemagent_nb.backends.vllm import VLLM
 
 __all__ = ["backend_for", "connect"]
-
-_PRESETS: Final = ("ollama", "llamacpp", "openrouter", "sglang")
 
 
 async def connect(base_url: str, model: str | None = None, **options: Unpack[ServerOptions]) -> ModelServer:
@@ -42,8 +41,8 @@ async def connect(base_url: str, model: str | None = None, **options: Unpack[Ser
         InvalidParametersError: ``base_url`` is no web address, or an option has no known form.
     """
     plain = OpenAICompatible(base_url, model, **options)
-    host = split_url(plain.base_url).hostname or ""
-    provider = KNOWN_HOSTS.get(host) or await recognise(plain.connection)
+    known = kind_at(split_url(plain.base_url).hostname or "")
+    provider = await recognise(plain.connection) if known is None else known.provider
     return plain if provider is None else backend_for(provider, base_url, model, **options)
 
 
@@ -70,6 +69,11 @@ def backend_for(
             return LMStudio(model, base_url=base_url, **options)
         case "vllm":
             return VLLM(model, base_url=base_url, **options)
+        case "ollama" | "llamacpp" | "openrouter" | "sglang":
+            return OpenAICompatible(base_url, model, preset=provider, **options)
         case _:
-            preset: Preset | None = provider if provider in _PRESETS else None
-            return OpenAICompatible(base_url, model, preset=preset, **options)
+            return OpenAICompatible(base_url, model, **options)
+
+
+connect.__doc__ = explained(connect.__doc__)
+vars(connect)["__signature__"] = spelled_out(connect)

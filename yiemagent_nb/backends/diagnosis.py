@@ -20,8 +20,10 @@ from urllib.parse import urljoin, urlsplit
 
 from yiemagent_nb.backends.habits import Habits
 from yiemagent_nb.backends.http import HttpConnection, is_loopback, origin_of
+from yiemagent_nb.backends.kinds import USUAL_PORTS
+from yiemagent_nb.backends.model_list import shown_names
 from yiemagent_nb.backends.network_errors import CERTIFICATE, Cause, cause_of, speaks_tls
-from yiemagent_nb.backends.probing import USUAL_PORTS, find_local_servers
+from yiemagent_nb.backends.probing import find_local_servers
 from yiemagent_nb.backends.proxies import Proxy, proxy_for
 from yiemagent_nb.core.errors import (
     AuthenticationError,
@@ -45,14 +47,12 @@ _PATIENCE = 2.0
 """Seconds for all of it."""
 _MOMENT = 1.0
 """Seconds for one answer."""
-_SHOWN_MODELS = 5
 _MOST_ALIKE = 3
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 _USUAL_PATHS: Final = ("/v1", "/api/v1", "/openai/v1", "/api")
 _ENDPOINTS = re.compile(r"/(chat/completions|completions|responses|models|chat|embeddings)$")
 _LOGIN = re.compile(r"\b(log|sign)[ _-]?(in|on)\b|\b(sso|oauth2?|saml|authenticat\w*|authorize)\b", re.IGNORECASE)
-_MOVED = re.compile(r"has moved to (\S+) \(status")
 _GATEWAY: Final = frozenset({502, 503, 504, 520, 521, 522, 523, 524, 525, 526, 530})
 _GATEWAY_WORDS = re.compile(
     r"gateway|nginx|cloudflare|upstream|origin|backend fetch|no server is available"
@@ -97,10 +97,9 @@ def unknown_model(where: str, wanted: str, models: Sequence[LlmModel]) -> str:
         models: Those that it lists.
     """
     names = [quote(model.id, 100) for model in models]
-    served = ", ".join(names[:_SHOWN_MODELS]) + (", …" if len(names) > _SHOWN_MODELS else "")
     alike = [repr(name) for name in _alike(wanted, names)]
     question = f" Did you mean {' or '.join(alike)}?" if alike else ""
-    return f"{where} answers, but lists no model {quote(wanted, 100)!r}.{question} It has {served}."
+    return f"{where} answers, but lists no model {quote(wanted, 100)!r}.{question} It has {shown_names(models)}."
 
 
 class _Diagnosis:
@@ -260,8 +259,8 @@ class _Diagnosis:
 
     def _target(self) -> str:
         """Where the server sends requests instead; empty where it sends them nowhere."""
-        moved = _MOVED.search(self._error.message)
-        return urljoin(f"{self._where}/models", moved[1]) if moved else ""
+        location = self._error.location if isinstance(self._error, BackendNotFoundError) else None
+        return urljoin(f"{self._where}/models", location) if location else ""
 
     def _places(self, target: str) -> list[str]:
         """Where the models could be instead: with a path that was left out, or without one that is too much."""
@@ -293,7 +292,7 @@ def _in_container() -> bool:
 async def _first_error(connection: HttpConnection) -> BackendError | None:
     """How a server fails to list its models; None where it does not fail. The connection is closed afterwards."""
     try:
-        async with aclosing(connection), await connection.open("/models", None, connection.attempts()):
+        async with aclosing(connection), await connection.open("/models"):
             return None
     except BackendError as error:
         return error
@@ -304,8 +303,8 @@ def _plain(error: BackendError) -> str:
 
 
 def _said(error: BackendError) -> str:
-    """The server's own words."""
-    return re.sub(r"^The server said \(status \d+\)", "It said", error.message)
+    """The server's own words, as a sentence."""
+    return f'It said: "{error.words}".'
 
 
 def _join(places: Sequence[str]) -> str:

@@ -21,22 +21,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
-from yiemagent_nb.backends.probing import KNOWN_HOSTS, USUAL_PORTS, LocalServer, find_local_servers
+from yiemagent_nb.backends.kinds import OPENAI, OPENROUTER, USUAL_PORTS, kind_at
+from yiemagent_nb.backends.probing import LocalServer, find_local_servers
 from yiemagent_nb.core.backend import Calling, DescribedBackend, LlmCall, OpenAIMessages
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.models import LlmModel
 
-__all__ = ["OPENAI_MODEL", "OPENROUTER_MODEL", "Candidate", "DefaultBackend", "Found", "find_backend"]
+__all__ = ["Candidate", "DefaultBackend", "Found", "find_backend"]
 
-OPENAI_MODEL: Final = "gpt-6.1-terra"
-"""The model at OpenAI where the environment names none."""
-OPENROUTER_MODEL: Final = "openai/gpt-6.1-terra"
-
-_OPENAI = "https://api.openai.com/v1"
-_OPENROUTER = "https://openrouter.ai/api/v1"
 _CHOICE = "YIEMAGENT_BACKEND"
 
 
@@ -160,16 +155,17 @@ def _chosen(values: Mapping[str, str]) -> Candidate | None:
 
 def _from_keys(values: Mapping[str, str]) -> list[Candidate]:
     found: list[Candidate] = []
-    key = "OPENAI_API_KEY" if values.get("OPENAI_API_KEY") else ""
+    key = OPENAI.key_variable if values.get(OPENAI.key_variable) else ""
     base_url = values.get("OPENAI_BASE_URL", "").strip()
     model = values.get("OPENAI_MODEL", "").strip()
     if base_url:
         found.append(_remote("openai-compatible", "OPENAI_BASE_URL", base_url, model, key))
     elif key:
-        found.append(_remote("openai", key, _OPENAI, model or OPENAI_MODEL, key))
-    if values.get("OPENROUTER_API_KEY"):
-        model = values.get("OPENROUTER_MODEL", "").strip() or OPENROUTER_MODEL
-        found.append(_remote("openrouter", "OPENROUTER_API_KEY", _OPENROUTER, model, "OPENROUTER_API_KEY"))
+        found.append(_remote(OPENAI.provider, key, OPENAI.base_url, model or OPENAI.model, key))
+    key = OPENROUTER.key_variable
+    if values.get(key):
+        model = values.get("OPENROUTER_MODEL", "").strip() or OPENROUTER.model
+        found.append(_remote(OPENROUTER.provider, key, OPENROUTER.base_url, model, key))
     return found
 
 
@@ -188,7 +184,10 @@ def _remote(provider: str, variable: str, base_url: str, model: str, key: str) -
         )
     label = f"{host}: {model}" if model else host
     reason = f"The environment variable {variable} is set."
-    return Candidate(KNOWN_HOSTS.get(host, provider), label, reason, base_url, (model,) if model else (), key)
+    kind = kind_at(host)
+    return Candidate(
+        provider if kind is None else kind.provider, label, reason, base_url, (model,) if model else (), key
+    )
 
 
 class DefaultBackend:

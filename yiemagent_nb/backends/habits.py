@@ -3,21 +3,37 @@
 The engine (``model_server``) does what is the same for all; whatever a server wants otherwise it
 asks the server's habits, which stand in one small module each. ``Habits`` itself knows no server:
 it sends what OpenAI's chat completions are known for everywhere.
+
+What a server refuses is a lesson: a name and a value that every later request to that model is
+written with. Lessons belong to a question until a request that heeds them was answered, so one that
+was drawn in vain is forgotten, and questions asked side by side do not disturb one another.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
-from yiemagent_nb.backends.http import NOTHING_LISTENS, HttpConnection
+from yiemagent_nb.backends.kinds import Kind
 from yiemagent_nb.backends.model_list import read_models
+from yiemagent_nb.backends.network_errors import NOTHING_LISTENS, Cause, cause_of
 from yiemagent_nb.core.errors import AuthenticationError, BackendError
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel, nearest_thinking_level
 
-__all__ = ["ALL_EFFORTS", "Api", "Habits", "RequestPlan", "Thinking"]
+if TYPE_CHECKING:
+    from yiemagent_nb.backends.http import HttpConnection
+
+__all__ = ["AGAIN", "ALL_EFFORTS", "Api", "Habits", "Lessons", "RequestPlan", "Thinking", "is_refusal"]
 
 Api = Literal["chat-completions", "responses"]
+
+Lessons = Mapping[str, Any]
+"""What refusals taught: see the module."""
+
+AGAIN: Final = "again"
+"""A lesson that is not kept: the model must be made ready anew, and the same request may succeed."""
 
 ALL_EFFORTS: Final[Mapping[ThinkingLevel, str]] = {
     "minimal": "minimal",
@@ -28,6 +44,25 @@ ALL_EFFORTS: Final[Mapping[ThinkingLevel, str]] = {
     "max": "max",
 }
 """All words for efforts, as servers with a chat template take them."""
+
+_REFUSALS = frozenset({400, 404, 422})
+_ABOUT_FORMATS = re.compile(
+    r"response_?format|json_?schema|json schema|structured|grammar|guided|text\.format|output_config|constrain"
+)
+_REASONING_FIELD = re.compile(
+    r"(['\"`])(?:messages\S*[. ])?(reasoning|reasoning_content|reasoning_text|reasoning_details|thinking)\1"
+    r".{0,60}\b(unsupported|not supported|unexpected|unknown|unrecognized|extra|not (allowed|permitted))"
+    r"|(unsupported|unexpected|unknown|unrecognized|extra|additional)\b.{0,60}"
+    r"(['\"`])(?:messages\S*[. ])?(reasoning|reasoning_content|reasoning_text|reasoning_details|thinking)\6"
+)
+_FOREIGN_REASONING = re.compile(
+    r"encrypted.content.{0,80}(could not be|cannot be|not|un)\s?(verified|decrypted|valid)|invalid_encrypted"
+)
+
+
+def is_refusal(error: BackendError) -> bool:
+    """Whether a server read a request and did not like something in it."""
+    return error.status in _REFUSALS
 
 
 class Thinking(NamedTuple):
@@ -41,31 +76,28 @@ class RequestPlan(NamedTuple):
     """What is known of a request before its fields are written.
 
     ``api_is_given`` says whether the user chose the endpoint, ``thinks`` whether the request asks
-    for thinking, ``has_tools`` whether it offers tools, ``lessons`` how often this question was
-    written anew before, since the server refused something of it.
+    for thinking, ``has_format`` whether it asks for a form of the answer; ``lessons`` are those that
+    it heeds.
     """
 
     model: LlmModel
     api: Api
     api_is_given: bool
     thinks: bool
-    has_tools: bool
-    lessons: int = 0
+    has_format: bool
+    lessons: Lessons
 
 
 class Habits:
-    """A server of which nothing is known.
-
-    One object serves one backend, so it may remember what its server taught it.
-    """
+    """A server of which nothing is known."""
 
     provider: str = "openai-compatible"
-    """The name that stands in messages."""
-    title: ClassVar[str] = "The server"
-    """What people call it, at the start of a sentence."""
+    """The name that stands in messages; of a server of which nothing is known, its host's takes its place."""
     base_url: ClassVar[str] = ""
     """Where it usually is."""
-    efforts: Mapping[ThinkingLevel, str] = {"low": "low", "medium": "medium", "high": "high"}
+    is_local: ClassVar[bool] = False
+    """Whether it runs on people's own machines, where an answer has no price."""
+    efforts: ClassVar[Mapping[ThinkingLevel, str]] = {"low": "low", "medium": "medium", "high": "high"}
     """The levels that it knows, and the ``reasoning_effort`` that asks for each.
 
     Any other level becomes the next higher of these, else the next lower; ``off`` sends nothing
@@ -73,7 +105,7 @@ class Habits:
     """
     tool_choices: ClassVar[frozenset[str]] = frozenset({"auto", "none", "required", "name"})
     """The choices of tools that it knows; ``name`` is that of one tool."""
-    switches: tuple[str, ...] = ()
+    switches: ClassVar[tuple[str, ...]] = ()
     """The arguments of chat templates that turn thinking on and off."""
     key_variable: ClassVar[str] = ""
     """The environment variable that holds its key; empty where it usually needs none."""
@@ -82,9 +114,10 @@ class Habits:
     key_hint: ClassVar[str] = "Check the API key: api_key gives one, api_key_env the variable that holds it."
     """What to do where the server wants a key."""
 
-    def __init__(self, provider: str | None = None) -> None:
-        if provider is not None:
-            self.provider = provider
+    def __init_subclass__(cls, kind: Kind | None = None) -> None:
+        if kind is not None:
+            cls.provider, cls.base_url, cls.key_variable = kind.provider, kind.base_url, kind.key_variable
+            cls.is_local = bool(kind.ports)
 
     def describe(self, model_id: str, base_url: str) -> LlmModel:
         """What is known of a model by its name alone. Whether it can think is not, so it is asked to."""
@@ -107,23 +140,37 @@ class Habits:
         del http
         return model
 
-    def api_of(self, model: LlmModel, *, thinks: bool, has_tools: bool) -> Api:
+    def api_of(self, model: LlmModel, lessons: Lessons) -> Api:
         """Which endpoint a request goes to where the user leaves it open."""
-        del thinks, has_tools
+        del lessons
         return model.api
 
-    def thinking(self, level: ThinkingLevel, model: LlmModel) -> Thinking:
+    def thinking(self, level: ThinkingLevel, model: LlmModel, lessons: Lessons) -> Thinking:
         """What asks for a thinking level, in the names of chat completions."""
+        del lessons
+        return self.ask_for(level, model, self.efforts, self.switches)
+
+    def ask_for(
+        self,
+        level: ThinkingLevel,
+        model: LlmModel,
+        efforts: Mapping[ThinkingLevel, str],
+        switches: tuple[str, ...] = (),
+    ) -> Thinking:
+        """The effort nearest to a level among ``efforts``, beside the chat template's ``switches``."""
         if not model.reasoning:
             return Thinking({}, "off")
         fields: dict[str, Any] = {}
-        if self.switches:
-            fields["chat_template_kwargs"] = dict.fromkeys(self.switches, level != "off")
-        efforts = self.efforts
-        word = efforts[nearest_thinking_level(level, efforts)] if level != "off" else efforts.get("off")
+        if switches:
+            fields["chat_template_kwargs"] = dict.fromkeys(switches, level != "off")
+        word = efforts.get("off") if level == "off" else efforts.get(nearest_thinking_level(level, efforts))
         if word is None:
             return Thinking(fields, "off")
         return Thinking({**fields, "reasoning_effort": word}, "off" if level == "off" else word)
+
+    def takes_format(self, plan: RequestPlan) -> bool:
+        """Whether a form of the answer can be asked for; where not, the model is told in words."""
+        return "format_in_words" not in plan.lessons
 
     def fields(self, fields: dict[str, Any], plan: RequestPlan) -> dict[str, Any]:
         """The last word on a request's fields, which have the names of chat completions."""
@@ -131,14 +178,22 @@ class Habits:
             fields["reasoning"] = {"effort": effort}
         return fields
 
-    def learn(self, error: BackendError, plan: RequestPlan) -> bool:
-        """Take a refusal as a lesson; says whether the request, written anew, may succeed now."""
-        del error, plan
-        return False
+    def learn(self, error: BackendError, plan: RequestPlan) -> Lessons:
+        """What a refusal teaches; empty where nothing of it helps."""
+        words = " ".join([error.message, *error.labels]).lower()
+        if "stream_options" in words and is_refusal(error):
+            return {"no_usage": True}
+        if plan.api == "responses" and _FOREIGN_REASONING.search(words):
+            return {"reasoning_since": datetime.now(UTC)}
+        if is_refusal(error) and _REASONING_FIELD.search(words):
+            return {"no_reasoning_fields": True}
+        if plan.has_format and error.status is not None and _ABOUT_FORMATS.search(words):
+            return {"format_in_words": True}
+        return {}
 
     def hint(self, error: BackendError, model: str) -> str:
         """What to do about an error, in this server's own words; empty where the general hint will do."""
         del model
         if isinstance(error, AuthenticationError):
             return self.key_hint
-        return self.start_hint if error.hint == NOTHING_LISTENS else ""
+        return self.start_hint if cause_of(error) is Cause.REFUSED else ""

@@ -24,11 +24,10 @@ import httpx2
 from pydantic import SecretStr
 
 from yiemagent_nb.backends.bodies import parse_json, plain_text
-from yiemagent_nb.backends.network_errors import NOTHING_LISTENS, Cause, connection_error
+from yiemagent_nb.backends.network_errors import connection_error, connection_timeout
 from yiemagent_nb.backends.redaction import Redactor, checked_key, mask_logs
 from yiemagent_nb.backends.retry import Attempts, RetryPolicy, read_retry_after
 from yiemagent_nb.core.errors import (
-    BackendConnectionError,
     BackendError,
     BackendNotFoundError,
     BackendTimeoutError,
@@ -38,7 +37,6 @@ from yiemagent_nb.core.errors import (
 from yiemagent_nb.core.reading.server_errors import quote, server_error
 
 __all__ = [
-    "NOTHING_LISTENS",
     "Answer",
     "AsyncHttpClient",
     "HttpConnection",
@@ -114,7 +112,8 @@ def split_url(url: str) -> SplitResult:
     if parts.query or parts.fragment:
         raise InvalidParametersError(
             f"The base_url of {parts.hostname} has a query or a fragment, behind which no path can stand.",
-            "Give keys as api_key or in headers, and all else in extra_body.",
+            "Leave it out: keys go into api_key or headers, all else into extra_body. At Azure use "
+            "https://NAME.openai.azure.com/openai/v1, with the key as api_key and the deployment as model.",
         )
     return parts
 
@@ -192,8 +191,8 @@ class HttpConnection:
         self._timeouts = timeouts
         self._retries = retries
         self._client = client
-        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient]
-        self._clients = weakref.WeakKeyDictionary()
+        self._clients: dict[asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, AsyncGenerator[None]]]
+        self._clients = {}
         self._urls: dict[str, tuple[httpx2.URL, list[tuple[bytes, bytes]]]] = {}
 
     def beside(self, path: str) -> HttpConnection:
@@ -235,7 +234,7 @@ class HttpConnection:
         """A count of the attempts at one request."""
         return Attempts(self._retries, self._timeouts.first_byte or float("inf"))
 
-    async def open(self, path: str, body: bytes | None, attempts: Attempts) -> Answer:
+    async def open(self, path: str, body: bytes | None = None) -> Answer:
         """Send a request (POST with a body, else GET) and wait for the head of its answer.
 
         The answer is a context manager that gives the connection back.
@@ -247,7 +246,7 @@ class HttpConnection:
         self.redacted.add(key.get_secret_value())
         answer = await self._ask(path, body, key)
         if isinstance(answer, Answer) and not _OK <= answer.status < _REDIRECT:
-            answer = await self._refusal(answer, attempts)
+            answer = await self._refusal(answer)
         if isinstance(answer, Answer):
             return answer
         try:
@@ -264,7 +263,7 @@ class HttpConnection:
         attempts = self.attempts()
         while True:
             try:
-                async with await self.open(path, body, attempts) as answer:
+                async with await self.open(path, body) as answer:
                     return parse_json(await answer.read(), answer.media_type, self.redacted)
             except BackendError as error:
                 self.redact(error)
@@ -274,13 +273,14 @@ class HttpConnection:
     def redact(self, error: BackendError) -> None:
         """Take keys out of an error that repeats what a server said."""
         error.message, error.hint = self.redacted(error.message), self.redacted(error.hint)
+        error.words = self.redacted(error.words)
         error.args = (error.message, error.hint)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. A later request opens new ones."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.aclose()
+        client, end = self._clients.pop(asyncio.get_running_loop(), (None, None))
+        if client is not None and end is not None:
+            await end.aclose()
 
     async def _ask(self, path: str, body: bytes | None, key: SecretStr) -> Answer | BaseException:
         try:
@@ -325,42 +325,49 @@ class HttpConnection:
             stream=httpx2.ByteStream(content),
             extensions={"timeout": phases},
         )
-        return await self._own_client().send(request, stream=True)
+        return await (await self._own_client()).send(request, stream=True)
 
-    def _own_client(self) -> httpx2.AsyncClient:
+    async def _own_client(self) -> httpx2.AsyncClient:
         loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
+        client, _ = self._clients.get(loop, (None, None))
+        if client is None or client.is_closed:
+            for other in tuple(self._clients):
+                if other.is_closed():
+                    self._clients.pop(other, None)
             secure = self.base_url.startswith("https:")
-            client = self._clients[loop] = httpx2.AsyncClient(
+            client = httpx2.AsyncClient(
                 # A plain connection needs no certificates, which take longer to load than all else.
                 # Made here, since SSL_CERT_FILE counts on this machine too, where no proxy does.
                 verify=httpx2.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
                 trust_env=not is_loopback(self.base_url),
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0),
             )
+            end = _close_with_loop(weakref.ref(client))
+            await anext(end)
+            self._clients[loop] = client, end
         return client
 
-    async def _refusal(self, answer: Answer, attempts: Attempts) -> BaseException:
+    async def _refusal(self, answer: Answer) -> BaseException:
         """The typed error for an answer that is one, or what was raised while it was read."""
-        attempts.retry_after = read_retry_after(answer.headers)
         async with answer:
-            content = await answer.read_or_failure(_MAX_ERROR_BYTES)
-        if isinstance(content, BaseException):
-            return content
+            content, failure = await answer.read_or_failure(_MAX_ERROR_BYTES)
+        if failure is not None and not isinstance(failure, BackendError):
+            return failure
+        # Where the body was cut, the status and what came of it still say more than that it was.
         if answer.status < _ERROR:
-            target = quote(self.redacted(answer.headers.get("location", "nowhere")), 200)
+            location = quote(self.redacted(answer.headers.get("location", "")), 200)
             return BackendNotFoundError(
-                f"{self.shown} has moved to {target} (status {answer.status}).",
+                f"{self.shown} has moved to {location or 'nowhere'} (status {answer.status}).",
                 "Give the new address as base_url.",
                 answer.status,
+                location=location or None,
             )
         text = content.decode("utf-8", "replace")
         try:
             body = self.redacted.clean(json.loads(text))
         except (ValueError, RecursionError):
             body = plain_text(self.redacted(text)) or f"no words, only status {answer.status}"
-        return server_error(body, status=answer.status, retry_after=attempts.retry_after)
+        return server_error(body, status=answer.status, retry_after=read_retry_after(answer.headers, answer.status))
 
     def _wrap(self, error: Exception, *, began: bool) -> BackendError:
         """The typed error for what httpx or httpx2 raised, told by its name, which both share."""
@@ -368,10 +375,7 @@ class HttpConnection:
         where = self.shown
         words = self.redacted(str(error))
         if "ConnectTimeout" in kinds:
-            return BackendConnectionError(
-                f"No connection to {where}: {Cause.SLOW} {self._timeouts.connect} seconds.",
-                "Check host and port, whether a firewall or VPN is between, and https or http in base_url.",
-            )
+            return connection_timeout(where, self._timeouts.connect)
         if "TimeoutException" in kinds or isinstance(error, TimeoutError):
             return _timeout(where, self._timeouts, began=began)
         if kinds & {"TransportError", "StreamError", "OSError"}:
@@ -441,27 +445,27 @@ class Answer:
         Raises:
             BackendError: As in ``chunk``.
         """
-        content = await self.read_or_failure(limit)
-        if isinstance(content, bytes):
+        content, failure = await self.read_or_failure(limit)
+        if failure is None:
             return content
         try:
-            raise content
+            raise failure
         finally:
-            del content
+            del failure
 
-    async def read_or_failure(self, limit: int | None = None) -> bytes | BaseException:
-        """The rest of the body, or its first ``limit`` bytes; or what ``read`` would raise."""
+    async def read_or_failure(self, limit: int | None = None) -> tuple[bytes, BaseException | None]:
+        """The rest of the body, or its first ``limit`` bytes; and what ``read`` would raise after them."""
         chunks: list[bytes] = []
         size = 0
         while limit is None or size < limit:
             chunk = await self._chunk()
             if not isinstance(chunk, bytes):
-                return chunk
+                return b"".join(chunks), chunk
             if not chunk:
                 break
             chunks.append(chunk)
             size += len(chunk)
-        return b"".join(chunks)
+        return b"".join(chunks), None
 
     async def _chunk(self) -> bytes | BaseException:
         watch = self._watch
@@ -538,6 +542,19 @@ class _IdleWatch:
             self.task.cancel()
             return
         self._timer = self._loop.call_later(self._seconds / 4, self._look)
+
+
+async def _close_with_loop(kept: weakref.ref[httpx2.AsyncClient]) -> AsyncGenerator[None]:
+    """Close a client when its event loop ends: asyncio then closes the generators that were begun on it.
+
+    The client is not kept by this. One that nobody uses any more is gone before the generator is.
+    """
+    try:
+        yield
+    finally:
+        client = kept()
+        if client is not None:
+            await client.aclose()
 
 
 def _basic(login: str) -> str:

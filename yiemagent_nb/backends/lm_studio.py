@@ -12,11 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, Unpack
 
-from yiemagent_nb.backends.habits import Api, Habits, RequestPlan, Thinking
+from yiemagent_nb.backends.habits import AGAIN, Api, Habits, Lessons, RequestPlan, Thinking
 from yiemagent_nb.backends.http import HttpConnection
+from yiemagent_nb.backends.kinds import LM_STUDIO
 from yiemagent_nb.backends.lm_studio_memory import Memory
 from yiemagent_nb.backends.model_server import ModelServer
-from yiemagent_nb.backends.options import ServerOptions
+from yiemagent_nb.backends.options import ServerOptions, normalised_url, with_fields
 from yiemagent_nb.core.errors import BackendError, BackendNotFoundError, ContextLengthError, InvalidParametersError
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel, nearest_thinking_level
 from yiemagent_nb.core.reading.fields import as_mapping
@@ -41,16 +42,13 @@ _EFFORTS: Final[Mapping[str, tuple[ThinkingLevel, str]]] = {
 """The level and the ``reasoning_effort`` for each setting of a model's reasoning."""
 
 
-class LMStudioHabits(Habits):
+class LMStudioHabits(Habits, kind=LM_STUDIO):
     """What LM Studio takes.
 
     Args:
         memory: What is known of its models, and how they are loaded.
     """
 
-    provider = "lmstudio"
-    title: ClassVar[str] = "LM Studio"
-    base_url: ClassVar[str] = "http://127.0.0.1:1234/v1"
     start_hint: ClassVar[str] = (
         "Start the server in LM Studio's Developer tab or with `lms server start`, or check host and port."
     )
@@ -58,7 +56,6 @@ class LMStudioHabits(Habits):
         "LM Studio requires an API token: make one in its Developer tab (Server Settings, Manage Tokens), and "
         "give it as api_key or in LM_API_TOKEN."
     )
-    key_variable: ClassVar[str] = "LM_API_TOKEN"
     tool_choices: ClassVar[frozenset[str]] = frozenset({"auto", "none", "required"})
 
     def __init__(self, memory: Memory) -> None:
@@ -91,12 +88,12 @@ class LMStudioHabits(Habits):
         """
         return await self.memory.ready(model, http)
 
-    def thinking(self, level: ThinkingLevel, model: LlmModel) -> Thinking:
+    def thinking(self, level: ThinkingLevel, model: LlmModel, lessons: Lessons) -> Thinking:
         """An effort, as the model's own settings name it; nothing for a model without any."""
         known = self.memory.known(model.id)
         settings = None if known is None else known.listed.reasoning
         if settings is None:
-            return super().thinking(level, model)
+            return super().thinking(level, model, lessons)
         efforts: dict[ThinkingLevel, str] = dict(_EFFORTS[setting] for setting in settings if setting in _EFFORTS)
         nearest = level if level == "off" else nearest_thinking_level(level, efforts)
         word = efforts.get(nearest)
@@ -104,35 +101,30 @@ class LMStudioHabits(Habits):
             return Thinking({}, "off")
         return Thinking({"reasoning_effort": word}, "off" if nearest == "off" else word)
 
-    def fields(self, fields: dict[str, Any], plan: RequestPlan) -> dict[str, Any]:
-        """The instance that is asked, and a response format that is understood.
+    def takes_format(self, plan: RequestPlan) -> bool:
+        """Its Responses endpoint leaves a format out without a word."""
+        return plan.api != "responses" and super().takes_format(plan)
 
-        Raises:
-            InvalidParametersError: The Responses endpoint, which takes no response format, is given one.
-        """
+    def fields(self, fields: dict[str, Any], plan: RequestPlan) -> dict[str, Any]:
+        """The instance that is asked, and a response format that is understood."""
         known = self.memory.known(plan.model.id)
         if known is not None and known.instance is not None:
             fields["model"] = known.instance.id
         kind = (as_mapping(fields.get("response_format")) or {}).get("type")
-        if plan.api == "responses" and kind not in {None, "text"}:
-            raise InvalidParametersError(
-                "LM Studio's Responses endpoint takes no response format: it answers as if there were none.",
-                "Leave api out, so that chat completions are asked.",
-            )
         if kind == "json_object":
             any_object = {"name": "answer", "schema": {"type": "object"}}
             fields["response_format"] = {"type": "json_schema", "json_schema": any_object}
         return super().fields(fields, plan)
 
-    def learn(self, error: BackendError, plan: RequestPlan) -> bool:
+    def learn(self, error: BackendError, plan: RequestPlan) -> Lessons:
         """A model that was in memory is there no longer: it is made ready anew, once a question."""
         words = error.message.lower()
         is_gone = _NOT_IN_MEMORY.search(words) or _CRASHED.search(words)
         is_unknown = isinstance(error, BackendNotFoundError) and not _WRONG_PATH.search(words)
-        if plan.lessons or plan.model.loaded is not True or not (is_gone or is_unknown):
-            return False
+        if AGAIN in plan.lessons or plan.model.loaded is not True or not (is_gone or is_unknown):
+            return super().learn(error, plan)
         self.memory.forget(plan.model)
-        return True
+        return {AGAIN: True}
 
     def hint(self, error: BackendError, model: str) -> str:
         """Where in LM Studio help is to be found."""
@@ -221,14 +213,14 @@ class LMStudio(ModelServer):
                 )
         if ttl is not None:
             _check_positive("ttl", ttl)
-            options["extra_body"] = {"ttl": ttl, **(options.get("extra_body") or {})}
+            with_fields(options, "extra_body", {"ttl": ttl})
         self._memory = Memory(context_length, loads=load and ttl is None)
-        address = _NATIVE_BASE.sub("/v1", base_url.strip().rstrip("/"))
+        address = _NATIVE_BASE.sub("/v1", normalised_url(base_url))
         super().__init__(model, base_url=address, habits=LMStudioHabits(self._memory), api=api, **options)
 
     async def _listed(self, http: HttpConnection) -> list[LlmModel]:
         models = await super()._listed(http)
-        own = self._model
+        own = self._models.chosen
         if own is None or any(model.id == own.id for model in models) or self._memory.known(own.id) is None:
             return models
         # A quantization is not listed by its own name, but may be asked for by it.
@@ -250,12 +242,12 @@ class LMStudio(ModelServer):
         """
         if context_length is not None:
             _check_positive("context_length", context_length)
-        chosen = self._described(model) if model is not None else self._model or await self._first_model()
-        self._ready.clear()
+        chosen = await self._models.first(self._http) if model is None else self._models.describe(model)
+        self._models.forget(chosen)
         try:
             return await self._memory.load(chosen, self._http, context_length)
         except BackendError as error:
-            raise self._told(error, chosen.id) from None
+            raise self._explained(error, chosen.id) from None
 
     async def unload(self, model: str | LlmModel | None = None) -> None:
         """Take a model out of memory, with all its instances. Nothing happens where it is not there.
@@ -267,13 +259,13 @@ class LMStudio(ModelServer):
         Raises:
             BackendError: There is no such model, or LM Studio is older than 0.4.0.
         """
-        chosen = self._model if model is None else model
+        chosen = self._models.default if model is None else model
         name = chosen.id if isinstance(chosen, LlmModel) else chosen
-        self._ready.clear()
+        self._models.forget_all()
         try:
             await self._memory.unload(name, self._http)
         except BackendError as error:
-            raise self._told(error, name or "") from None
+            raise self._explained(error, name or "") from None
 
 
 def _check_positive(name: str, value: object) -> None:

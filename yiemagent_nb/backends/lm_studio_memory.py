@@ -7,13 +7,12 @@ come together each loads one of its own (1751).
 
 from __future__ import annotations
 
-import asyncio
 import time
-import weakref
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from yiemagent_nb.backends.across_loops import SharedWork, Turns
 from yiemagent_nb.backends.bodies import read_response
 from yiemagent_nb.backends.encoding import dump
 from yiemagent_nb.backends.http import HttpConnection
@@ -70,7 +69,8 @@ class Memory:
         self._known: dict[str, Known] = {}
         self._ready: dict[str, LlmModel] = {}
         self._catalogue: tuple[float, Catalogue] | None = None
-        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = weakref.WeakKeyDictionary()
+        self._turns = Turns()
+        self._loading: SharedWork[LlmModel] = SharedWork()
 
     def known(self, name: str) -> Known | None:
         """What a name means; None where nothing was said of it yet."""
@@ -99,15 +99,21 @@ class Memory:
         return catalogue
 
     async def ready(self, model: LlmModel, http: HttpConnection) -> LlmModel:
-        """A model that can be asked, with what is known of it. Questions that come together wait for one loading.
+        """A model that can be asked, with what is known of it.
+
+        Questions that come together wait for one loading, from whatever thread they come.
 
         Raises:
             BackendError: It cannot be loaded, or not with the context that it must have.
         """
-        async with self._lock():
-            if model.id not in self._ready:
-                self._ready[model.id] = await self._make_ready(model, http, self._context_length, load=self._loads)
-            return self._ready[model.id]
+
+        async def make_ready() -> LlmModel:
+            async with self._turns.turn():
+                if model.id not in self._ready:
+                    self._ready[model.id] = await self._make_ready(model, http, self._context_length, load=self._loads)
+                return self._ready[model.id]
+
+        return self._ready.get(model.id) or await self._loading.get(model.id, make_ready)
 
     async def load(self, model: LlmModel, http: HttpConnection, context_length: int | None) -> LlmModel:
         """Load a model, unless it is in memory with enough context.
@@ -115,14 +121,18 @@ class Memory:
         Raises:
             BackendError: It cannot be loaded.
         """
-        async with self._lock():
-            self.forget()
-            wanted = context_length or self._context_length
-            ready = await self._make_ready(model, http, wanted, load=True)
-            if not ready.loaded:
-                raise _too_old(f"load {model.id}", f"run `lms load {model.id}`")
-            self._ready[model.id] = ready
-            return ready
+        wanted = context_length or self._context_length
+
+        async def load() -> LlmModel:
+            async with self._turns.turn():
+                self.forget()
+                ready = await self._make_ready(model, http, wanted, load=True)
+                if not ready.loaded:
+                    raise _too_old(f"load {model.id}", f"run `lms load {model.id}`")
+                self._ready[model.id] = ready
+                return ready
+
+        return await self._loading.get((model.id, wanted), load)
 
     async def unload(self, name: str | None, http: HttpConnection) -> None:
         """Take out of memory what a name means; None means the first model that is loaded.
@@ -130,7 +140,7 @@ class Memory:
         Raises:
             BackendError: There is no such model, or it cannot be unloaded.
         """
-        async with self._lock():
+        async with self._turns.turn():
             catalogue = await self.look(http)
             if not catalogue.loads:
                 raise _too_old("unload models", "run `lms unload`")
@@ -140,9 +150,6 @@ class Memory:
                 raise BackendNotFoundError(f"LM Studio has no model {name!r}.")
             if listed is not None:
                 await self._drop(listed.instances_of(name or listed.key), http)
-
-    def _lock(self) -> asyncio.Lock:
-        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     async def _make_ready(
         self, model: LlmModel, http: HttpConnection, context_length: int | None, *, load: bool
@@ -223,5 +230,5 @@ async def _post(path: str, fields: Mapping[str, Any], http: HttpConnection) -> M
         BackendError: It failed.
     """
     native = _native(http)
-    async with await native.open(path, dump(fields), native.attempts()) as answer:
+    async with await native.open(path, dump(fields)) as answer:
         return read_response(await answer.read(), answer.media_type, http.redacted)

@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, S
 from pathlib import Path
 from typing import Any, Self, cast
 
+from pydantic import SecretStr
+
 from yiemagent_nb.backends.forced_call import call_chunk, choose_tools, forced_call_request
 from yiemagent_nb.backends.http import HttpConnection, Timeouts
 from yiemagent_nb.backends.local_server import LocalServer
@@ -89,7 +91,9 @@ class Local:
                 'Run: pip install "yiemagent_nb[local]"',
             )
         name = self.path.stem
-        self._model = LlmModel(id=name, provider=self.provider, context_window=context_window, max_tokens=max_tokens)
+        self._model = LlmModel(
+            id=name, provider=self.provider, reasoning=True, context_window=context_window, max_tokens=max_tokens
+        )
         self._server = LocalServer(
             {
                 "path": str(self.path),
@@ -250,19 +254,24 @@ class Local:
 class _Wire:
     """The connections to one running child."""
 
-    def __init__(self, address: str, key: str, model: LlmModel, timeouts: Timeouts, text_tool_calls: bool) -> None:
+    def __init__(
+        self, address: str, key: SecretStr, model: LlmModel, timeouts: Timeouts, text_tool_calls: bool
+    ) -> None:
         self.address = address
         base_url = f"{address}/v1"
         self.chat = OpenAICompatible(
             base_url,
             model,
             api_key=key,
+            preset="llamacpp",
             provider="local",
             timeout=timeouts,
             retries=_RETRY_ONCE,
             text_tool_calls=text_tool_calls,
         )
-        self.http = HttpConnection(base_url, headers={}, key=lambda: key, timeouts=timeouts, retries=_RETRY_ONCE)
+        self.http = HttpConnection(
+            base_url, headers={}, key=key.get_secret_value, timeouts=timeouts, retries=_RETRY_ONCE
+        )
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""

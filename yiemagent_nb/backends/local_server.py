@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from yiemagent_nb.core.errors import BackendTimeoutError, ServerError
 from yiemagent_nb.core.reading.server_errors import quote
 
@@ -34,7 +36,7 @@ class LocalServer:
     """
 
     def __init__(self, settings: Mapping[str, Any], start_timeout: float) -> None:
-        self.key = secrets.token_urlsafe(24)
+        self.key = SecretStr(secrets.token_urlsafe(24))
         self.address = ""
         self._settings = settings
         self._start_timeout = start_timeout
@@ -98,7 +100,7 @@ class LocalServer:
         threading.Thread(target=self._keep_words, args=(process,), daemon=True).start()
         assert process.stdin is not None  # noqa: S101 - a pipe was asked for
         try:
-            process.stdin.write(json.dumps({**self._settings, "key": self.key}).encode() + b"\n")
+            process.stdin.write(json.dumps({**self._settings, "key": self.key.get_secret_value()}).encode() + b"\n")
             process.stdin.flush()
         except OSError:
             reported.wait(_PATIENCE)

@@ -8,9 +8,9 @@ from typing import Any, cast
 from yiemagent_nb.core.errors import MalformedResponseError
 from yiemagent_nb.core.models import LlmModel, ModelCost
 from yiemagent_nb.core.reading.fields import as_mapping
-from yiemagent_nb.core.reading.server_errors import error_body, server_error
+from yiemagent_nb.core.reading.server_errors import error_body, quote, server_error
 
-__all__ = ["read_models"]
+__all__ = ["can_chat", "read_models", "shown_names"]
 
 _CONTEXT_KEYS = (
     "max_model_len",  # vLLM
@@ -20,6 +20,17 @@ _CONTEXT_KEYS = (
     "max_context_length",
 )
 _NO_CHAT = ("embed", "rerank", "whisper", "tts-")
+_SHOWN = 5
+
+
+def can_chat(model_id: str) -> bool:
+    """Whether a model can chat, as far as its name tells."""
+    return not any(word in model_id.lower() for word in _NO_CHAT)
+
+
+def shown_names(models: Sequence[LlmModel]) -> str:
+    """The names of the first few models, for a sentence."""
+    return ", ".join([quote(model.id, 100) for model in models[:_SHOWN]] + ["…"] * (len(models) > _SHOWN))
 
 
 def read_models(response: object, provider: str, base_url: str) -> list[LlmModel]:
@@ -42,7 +53,7 @@ def read_models(response: object, provider: str, base_url: str) -> list[LlmModel
         for each in cast("list[object]", entries)
         if (entry := as_mapping(each)) is not None and (entry.get("id") or entry.get("name"))
     ]
-    return sorted(models, key=lambda model: any(word in model.id.lower() for word in _NO_CHAT))
+    return sorted(models, key=lambda model: not can_chat(model.id))
 
 
 def _read_model(entry: Mapping[str, Any], provider: str, base_url: str) -> LlmModel:

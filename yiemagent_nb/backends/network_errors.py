@@ -17,14 +17,22 @@ from urllib.parse import urlsplit
 from yiemagent_nb.core.errors import BackendConnectionError, BackendError
 from yiemagent_nb.core.reading.server_errors import quote
 
-__all__ = ["CERTIFICATE", "NOTHING_LISTENS", "Cause", "cause_of", "connection_error", "speaks_tls"]
+__all__ = [
+    "CERTIFICATE",
+    "NOTHING_LISTENS",
+    "Cause",
+    "cause_of",
+    "connection_error",
+    "connection_timeout",
+    "speaks_tls",
+]
 
 NOTHING_LISTENS: Final = "Nothing listens there: start the server, or check host and port."
 """What to do where a connection was refused."""
 
 
 class Cause(StrEnum):
-    """Why there is no connection, in the words that stand in the error's message."""
+    """Why there is no connection: the ``cause`` of a ``BackendConnectionError``, and words of its message."""
 
     REFUSED = "the connection was refused"
     UNKNOWN_HOST = "no host of that name is known"
@@ -91,6 +99,7 @@ _HINTS: Final = {
     Cause.REFUSED: NOTHING_LISTENS,
     Cause.UNKNOWN_HOST: "Check the spelling of the host in base_url, and the network or VPN.",
     Cause.NO_ROUTE: "Check the network or VPN, and the host in base_url.",
+    Cause.SLOW: "Check host and port, whether a firewall or VPN is between, and https or http in base_url.",
     Cause.PROXY: "Check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY to go there directly.",
     Cause.NO_TLS: "Use http:// in base_url, or the port at which the server speaks TLS.",
     Cause.NO_HTTP: "Check the port; a server with TLS needs https:// in base_url.",
@@ -134,14 +143,26 @@ def connection_error(error: Exception, base_url: str, words: str) -> BackendConn
     detail = f' "{said}"' if cause is Cause.PROXY else f" ({said})" if cause is Cause.CERTIFICATE and said else ""
     if cause is Cause.CLOSED and urlsplit(base_url).scheme == "https":
         detail = " in TLS"
-    return BackendConnectionError(f"No connection to {base_url}: {cause}{detail}.", _HINTS[cause])
+    return BackendConnectionError(f"No connection to {base_url}: {cause}{detail}.", _HINTS[cause], cause=cause)
+
+
+def connection_timeout(base_url: str, seconds: float | None) -> BackendConnectionError:
+    """The typed error for a connection that did not come about in time.
+
+    Args:
+        base_url: Where it was to go, as it may be shown.
+        seconds: How long was waited.
+    """
+    return BackendConnectionError(
+        f"No connection to {base_url}: {Cause.SLOW} {seconds} seconds.", _HINTS[Cause.SLOW], cause=Cause.SLOW
+    )
 
 
 def cause_of(error: BackendError) -> Cause | None:
     """Why there was no connection; None where there was one, or nothing is known of it."""
-    if not isinstance(error, BackendConnectionError):
+    if not isinstance(error, BackendConnectionError) or error.cause is None:
         return None
-    return next((cause for cause in Cause if cause in error.message), None)
+    return Cause(error.cause)
 
 
 def speaks_tls(error: BackendError) -> bool:

@@ -10,20 +10,20 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, ClassVar, Final, Literal, Unpack
 
-from yiemagent_nb.backends.discovery import OPENAI_MODEL
-from yiemagent_nb.backends.habits import Api, Habits, RequestPlan, Thinking
+from yiemagent_nb.backends.habits import Api, Habits, Lessons, RequestPlan, Thinking, is_refusal
 from yiemagent_nb.backends.http import HttpConnection
+from yiemagent_nb.backends.kinds import OPENAI
 from yiemagent_nb.backends.model_list import read_models
 from yiemagent_nb.backends.model_server import ModelServer
-from yiemagent_nb.backends.options import ServerOptions
+from yiemagent_nb.backends.options import ServerOptions, with_fields
 from yiemagent_nb.backends.prices import known_id
 from yiemagent_nb.backends.strict_schema import strict_schema
-from yiemagent_nb.core.errors import BackendError, InvalidParametersError
+from yiemagent_nb.core.errors import BackendError
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel, nearest_thinking_level
 from yiemagent_nb.core.reading.fields import as_mapping
 
@@ -51,26 +51,20 @@ _QUOTED = re.compile(r"'(\w+)'")
 _log = logging.getLogger(__name__)
 
 
-class OpenAIHabits(Habits):
+class OpenAIHabits(Habits, kind=OPENAI):
     """What OpenAI's servers take.
 
     Args:
         summary: How reasoning is summed up in answers of the Responses API; None leaves it out.
     """
 
-    provider = "openai"
-    title: ClassVar[str] = "OpenAI"
-    base_url: ClassVar[str] = "https://api.openai.com/v1"
-    key_variable: ClassVar[str] = "OPENAI_API_KEY"
     key_hint: ClassVar[str] = "Set OPENAI_API_KEY before the notebook starts, or give api_key."
 
     def __init__(self, summary: str | None = "auto") -> None:
         super().__init__()
         self._summary = summary
-        self._efforts: dict[str, tuple[str, ...]] = {}
-        """The efforts that the server named when it refused another, by model."""
-        self._responses_only: set[str] = set()
         self._told: set[str] = set()
+        """What was said of options that were left out."""
 
     def describe(self, model_id: str, base_url: str) -> LlmModel:
         """What the table says of a model; one that is newer is taken for what its name says."""
@@ -80,7 +74,7 @@ class OpenAIHabits(Habits):
             id=model_id,
             provider=self.provider,
             base_url=base_url,
-            api="responses" if reasoning else "chat-completions",
+            api="responses" if reasoning or known.get("responses_only") else "chat-completions",
             reasoning=reasoning,
             input=known.get("input", ("text", "image")),
             context_window=known.get("context_window"),
@@ -92,14 +86,13 @@ class OpenAIHabits(Habits):
         listed = read_models(await http.read_json("/models"), self.provider, http.base_url)
         return [self.describe(model.id, http.base_url) for model in listed]
 
-    def api_of(self, model: LlmModel, *, thinks: bool, has_tools: bool) -> Api:
+    def api_of(self, model: LlmModel, lessons: Lessons) -> Api:
         """Responses for models that reason: with tools, chat completions refuse to let them."""
-        del thinks, has_tools
-        return "responses" if model.id in self._responses_only else model.api
+        return "responses" if "responses" in lessons else model.api
 
-    def thinking(self, level: ThinkingLevel, model: LlmModel) -> Thinking:
+    def thinking(self, level: ThinkingLevel, model: LlmModel, lessons: Lessons) -> Thinking:
         """The effort nearest to the level among those that the model has."""
-        words = self._efforts.get(model.id) or _efforts_by_name(model.id) or _USUAL_EFFORTS
+        words = lessons.get("efforts") or _efforts_by_name(model.id) or _USUAL_EFFORTS
         available: list[ThinkingLevel] = [each for each, word in EFFORTS.items() if word in words]
         if not model.reasoning or not available:
             return Thinking({}, "off")
@@ -107,55 +100,49 @@ class OpenAIHabits(Habits):
         return Thinking({"reasoning_effort": effort}, "off" if effort == "none" else effort)
 
     def fields(self, fields: dict[str, Any], plan: RequestPlan) -> dict[str, Any]:
-        """OpenAI's newer names; nothing is stored; what thinking forbids is left out.
-
-        Raises:
-            InvalidParametersError: An option that the Responses API does not have.
-        """
-        effort: object = fields.get("reasoning_effort")
+        """OpenAI's newer names; nothing is stored; what the model or the endpoint lacks is left out."""
         if plan.thinks:
-            self._leave_out(fields, plan.model.id)
-        if (output := as_mapping(fields.get("response_format"))) is not None:
+            self._leave_out(fields, _NOT_WITH_THINKING, f"{plan.model.id} takes no {{}} while it thinks")
+        if (output := as_mapping(fields.get("response_format"))) is not None and "not_strict" not in plan.lessons:
             fields["response_format"] = _strict_output(output)
         if plan.api == "chat-completions":
             if "max_tokens" in fields:
                 fields["max_completion_tokens"] = fields.pop("max_tokens")
             return fields
-        if missing := [name for name in _NOT_IN_RESPONSES if name in fields]:
-            raise InvalidParametersError(
-                f"OpenAI's Responses API, which {plan.model.id} is asked over, has no {' and no '.join(missing)}.",
-                'Leave it out, or use api="chat-completions" where the model allows it.',
-            )
+        self._leave_out(
+            fields, _NOT_IN_RESPONSES, f"the Responses API, over which {plan.model.id} is asked, has no {{}}"
+        )
         fields.setdefault("store", False)
-        if effort is not None:
-            summary = {"summary": self._summary} if self._summary and plan.thinks else {}
-            del fields["reasoning_effort"]
+        if (effort := fields.pop("reasoning_effort", None)) is not None:
+            wants_summary = self._summary and plan.thinks and "no_summary" not in plan.lessons
+            summary = {"summary": self._summary} if wants_summary else {}
             fields["reasoning"] = {"effort": effort, **summary, **(as_mapping(fields.get("reasoning")) or {})}
         if plan.model.reasoning:
             fields.setdefault("include", ["reasoning.encrypted_content"])
         return fields
 
-    def learn(self, error: BackendError, plan: RequestPlan) -> bool:
-        """Learn from a refusal which efforts a model has, that it needs Responses, or gives no summaries."""
-        words, model = error.message.lower(), plan.model.id
+    def learn(self, error: BackendError, plan: RequestPlan) -> Lessons:
+        """Which efforts a model has, that it needs Responses, gives no summaries, or takes no strict schema."""
+        if not is_refusal(error):
+            return super().learn(error, plan)
+        words = error.message.lower()
         if "/v1/responses" in words and plan.api == "chat-completions" and not plan.api_is_given:
-            known = model in self._responses_only
-            self._responses_only.add(model)
-            return not known
-        _, found, supported = words.partition("supported values are")
-        if found and "effort" in words.replace("reasoning_effort", "effort") and model not in self._efforts:
-            self._efforts[model] = tuple(_QUOTED.findall(supported))
-            return True
-        if self._summary and "summar" in words and error.status is not None:
-            self._summary = None  # some models give them to verified organisations only
-            return True
-        return False
+            return {"responses": True}
+        efforts = tuple(_QUOTED.findall(words.partition("supported values are")[2]))
+        if efforts and set(efforts) <= set(EFFORTS.values()):
+            return {"efforts": efforts}
+        if "reasoning summar" in words or error.param == "reasoning.summary":
+            return {"no_summary": True}  # some models give them to verified organisations only
+        if "invalid schema for response_format" in words and "not_strict" not in plan.lessons:
+            return {"not_strict": True}
+        return super().learn(error, plan)
 
-    def _leave_out(self, fields: dict[str, Any], model: str) -> None:
-        dropped = [name for name in _NOT_WITH_THINKING if fields.pop(name, None) is not None]
-        if dropped and model not in self._told:
-            self._told.add(model)
-            _log.warning("%s thinks without %s: they are left out while thinking is on", model, " and ".join(dropped))
+    def _leave_out(self, fields: dict[str, Any], names: Sequence[str], why: str) -> None:
+        dropped = [name for name in names if fields.pop(name, None) is not None]
+        message = why.format(" and no ".join(dropped))
+        if dropped and message not in self._told:
+            self._told.add(message)
+            _log.warning("%s: left out", message)
 
 
 class OpenAI(ModelServer):
@@ -183,7 +170,7 @@ class OpenAI(ModelServer):
 
     def __init__(
         self,
-        model: str | LlmModel = OPENAI_MODEL,
+        model: str | LlmModel = OPENAI.model,
         *,
         base_url: str | None = None,
         api: Api | Literal["auto"] = "auto",
@@ -193,15 +180,15 @@ class OpenAI(ModelServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         named = {"OpenAI-Organization": organization, "OpenAI-Project": project}
-        headers = {name: value for name, value in named.items() if value} | dict(options.get("headers") or {})
+        with_fields(options, "headers", {name: value for name, value in named.items() if value})
         if options.get("api_key") is None and options.get("api_key_env") is None:
-            options["api_key_env"] = OpenAIHabits.key_variable
+            options["api_key_env"] = OPENAI.key_variable
         super().__init__(
             model,
-            base_url=base_url or os.environ.get("OPENAI_BASE_URL", "").strip() or OpenAIHabits.base_url,
+            base_url=base_url or os.environ.get("OPENAI_BASE_URL", "").strip() or OPENAI.base_url,
             habits=OpenAIHabits(reasoning_summary),
             api=api,
-            **{**options, "headers": headers},
+            **options,
         )
 
 

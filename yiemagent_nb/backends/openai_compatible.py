@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, Literal, Unpack
+from collections.abc import Mapping
+from typing import Final, Literal, Unpack, get_args
 
 from yiemagent_nb.backends.habits import Api, Habits
 from yiemagent_nb.backends.http import split_url
+from yiemagent_nb.backends.kinds import OLLAMA, OPENAI, kind_at
 from yiemagent_nb.backends.llama_cpp import LlamaCppHabits
 from yiemagent_nb.backends.model_server import Health, ModelServer
 from yiemagent_nb.backends.ollama import OllamaHabits
+from yiemagent_nb.backends.openai import OpenAIHabits
 from yiemagent_nb.backends.openrouter import OpenRouterHabits
-from yiemagent_nb.backends.options import ServerOptions
+from yiemagent_nb.backends.options import ServerOptions, normalised_url
 from yiemagent_nb.backends.sglang import SGLangHabits
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.models import LlmModel
@@ -20,14 +22,9 @@ __all__ = ["Health", "OpenAICompatible", "Preset"]
 
 Preset = Literal["ollama", "llamacpp", "openrouter", "sglang"]
 
-_PRESETS: Final[Mapping[str, Callable[[], Habits]]] = {
-    "ollama": OllamaHabits,
-    "llamacpp": LlamaCppHabits,
-    "openrouter": OpenRouterHabits,
-    "sglang": SGLangHabits,
+_HABITS: Final[Mapping[str, type[Habits]]] = {
+    habits.provider: habits for habits in (OllamaHabits, LlamaCppHabits, OpenRouterHabits, SGLangHabits, OpenAIHabits)
 }
-_OPENAI_HOST = "api.openai.com"
-_OLLAMA_PORT = 11434
 
 
 class OpenAICompatible(ModelServer):
@@ -39,8 +36,8 @@ class OpenAICompatible(ModelServer):
         model: The model that answers when the agent names none; None takes the first that the
             server lists.
         preset: The server's kind, whose habits are then known: ``ollama``, ``llamacpp``,
-            ``openrouter``, ``sglang``. Default: told by the address where that names OpenRouter or
-            Ollama's port, else nothing is taken for granted.
+            ``openrouter``, ``sglang``. Default: told by the address where that names OpenAI,
+            OpenRouter or Ollama's port, else nothing is taken for granted.
         provider: The name that stands in messages; reasoning goes back only where it is the same.
         api: ``chat-completions`` or, where the server has it, ``responses``.
         **options: See ``ServerOptions``. OpenAI's own address uses ``OPENAI_API_KEY`` by itself and
@@ -52,8 +49,8 @@ class OpenAICompatible(ModelServer):
         agent.set_llm_call(OpenAICompatible(preset="ollama", model="qwen3:8b"))
 
     Raises:
-        InvalidParametersError: ``base_url`` is no web address, ``preset`` none of the known ones, or
-            ``http_client`` no async client.
+        InvalidParametersError: ``base_url`` is no web address, ``preset`` none of the known ones, or an
+            option unknown or of another form.
     """
 
     def __init__(
@@ -66,34 +63,31 @@ class OpenAICompatible(ModelServer):
         api: Api | Literal["auto"] = "auto",
         **options: Unpack[ServerOptions],
     ) -> None:
-        if preset is not None and preset not in _PRESETS:
+        presets = get_args(Preset)
+        if preset is not None and preset not in presets:
             raise InvalidParametersError(
-                f"preset {preset!r} is none of {', '.join(_PRESETS)}.",
+                f"preset {preset!r} is none of {', '.join(presets)}.",
                 "Leave it out for other servers; OpenAI, LMStudio and VLLM have classes of their own.",
             )
-        habits = _habits(base_url or "", preset)
+        if base_url is None:
+            if preset is None:
+                raise InvalidParametersError(
+                    "OpenAICompatible needs the server's address.",
+                    'Give base_url="http://host:port/v1", or a preset such as preset="ollama".',
+                )
+            base_url = _HABITS[preset].base_url
+        address = normalised_url(base_url)
+        kind = preset or _kind_at(address)
+        habits = _HABITS.get(kind, Habits)()
         if provider is not None:
             habits.provider = provider
-        address = habits.base_url if base_url is None else base_url
-        if base_url is None and not address:
-            raise InvalidParametersError(
-                "OpenAICompatible needs the server's address.",
-                'Give base_url="http://host:port/v1", or a preset such as preset="ollama".',
-            )
-        if _host(address) == _OPENAI_HOST and not options.get("api_key") and not options.get("api_key_env"):
-            options["api_key_env"] = "OPENAI_API_KEY"
+        if kind == OPENAI.provider and options.get("api_key") is None and options.get("api_key_env") is None:
+            options["api_key_env"] = OPENAI.key_variable
         super().__init__(model, base_url=address, habits=habits, api=api, **options)
 
 
-def _habits(base_url: str, preset: str | None) -> Habits:
-    if preset is None:
-        host = _host(base_url)
-        if host == "openrouter.ai" or host.endswith(".openrouter.ai"):
-            preset = "openrouter"
-        elif base_url and split_url(base_url).port == _OLLAMA_PORT:
-            preset = "ollama"
-    return Habits() if preset is None else _PRESETS[preset]()
-
-
-def _host(url: str) -> str:
-    return split_url(url).hostname or "" if url else ""
+def _kind_at(address: str) -> str:
+    """The kind of server that an address names; empty where it names none."""
+    parts = split_url(address)
+    kind = kind_at(parts.hostname or "") or (OLLAMA if parts.port in OLLAMA.ports else None)
+    return "" if kind is None else kind.provider

@@ -8,18 +8,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from yiemagent_nb.backends.habits import ALL_EFFORTS, Habits, RequestPlan
+from yiemagent_nb.backends.kinds import OPENROUTER
 from yiemagent_nb.core.errors import BackendError, QuotaExceededError
 
 __all__ = ["OpenRouterHabits"]
 
 
-class OpenRouterHabits(Habits):
+class OpenRouterHabits(Habits, kind=OPENROUTER):
     """What OpenRouter takes. It states the cost of each answer by itself."""
 
-    provider = "openrouter"
-    title: ClassVar[str] = "OpenRouter"
-    base_url: ClassVar[str] = "https://openrouter.ai/api/v1"
-    key_variable: ClassVar[str] = "OPENROUTER_API_KEY"
     key_hint: ClassVar[str] = "Set OPENROUTER_API_KEY before the notebook starts, or give api_key."
     efforts = ALL_EFFORTS
 

@@ -16,40 +16,24 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from yiemagent_nb.backends.kinds import USUAL_PORTS, title_of
+from yiemagent_nb.backends.model_list import can_chat
 from yiemagent_nb.core.errors import BackendError
 
 if TYPE_CHECKING:
     from yiemagent_nb.backends.http import HttpConnection
 
-__all__ = ["KNOWN_HOSTS", "USUAL_PORTS", "LocalServer", "find_local_servers", "probe", "recognise", "title_of"]
-
-USUAL_PORTS: Final = (1234, 8000, 8080, 9931, 11434, 30000)
-"""LM Studio, vLLM, llama.cpp (8080 before it moved to 9931), Ollama, SGLang; in the order of preference."""
-
-KNOWN_HOSTS: Final[Mapping[str, str]] = {"api.openai.com": "openai", "openrouter.ai": "openrouter"}
-"""The kinds of servers that everyone knows by name, and that need not be asked."""
+__all__ = ["LocalServer", "find_local_servers", "probe", "recognise"]
 
 _HOST = "127.0.0.1"
 _MAX_ANSWER = 4_000_000
 """Bytes of an answer that are read; a longer one is no list of models."""
 _MAX_MODELS = 100
 _MAX_NAME = 200
-_NO_CHAT = ("embed", "rerank", "whisper", "tts-")
 _API_PATHS = ("/api/v1", "/v1")
 """How base URLs end; what tells a server's kind stands beside these."""
-
-_TITLES = {
-    "lmstudio": "LM Studio",
-    "llamacpp": "llama.cpp",
-    "ollama": "Ollama",
-    "vllm": "vLLM",
-    "sglang": "SGLang",
-    "openai": "OpenAI",
-    "openrouter": "OpenRouter",
-}
-
 
 _PATHS = ("/v1/models", "/api/v1/models", "/props", "/model_info", "/api/version", "/version")
 
@@ -68,11 +52,6 @@ class _Answers(NamedTuple):
     def models(self) -> list[Mapping[str, Any]]:
         """The models that are listed in OpenAI's form."""
         return _entries(self.served, "data")
-
-
-def title_of(provider: str) -> str:
-    """What people call a kind of server."""
-    return _TITLES.get(provider, "A model server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +178,7 @@ def _connect(port: int, patience: float) -> HttpConnection:
 async def _get(connection: HttpConnection, path: str, patience: float | None) -> Mapping[str, Any]:
     """A JSON object at a path, or an object with the ``error`` that came; else an empty one."""
     try:
-        async with asyncio.timeout(patience), await connection.open(path, None, connection.attempts()) as answer:
+        async with asyncio.timeout(patience), await connection.open(path) as answer:
             body = await answer.read(_MAX_ANSWER)
         value: object = json.loads(body)
     except BackendError as error:
@@ -220,7 +199,7 @@ def _entries(answer: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 def _chat_models(entries: Sequence[Mapping[str, Any]]) -> list[str]:
     names = [name for entry in entries if isinstance(name := entry.get("id"), str)]
     fitting = [name for name in names if 0 < len(name) <= _MAX_NAME and name.isprintable()]
-    return [name for name in fitting if not any(word in name.lower() for word in _NO_CHAT)]
+    return [name for name in fitting if can_chat(name)]
 
 
 def _loaded_first(names: Sequence[str], entries: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -11,20 +11,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, cast
 
-from yiemagent_nb.backends.encoding import EncodedTools, dump
+from yiemagent_nb.backends.encoding import as_message, dump, join_body
 from yiemagent_nb.backends.tool_choice import named_tool
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.messages import AssistantMessage, ReasoningContent, TextContent, ToolCall
 from yiemagent_nb.core.reading.fields import as_mapping, text_of
-from yiemagent_nb.core.request import WireMessage
+from yiemagent_nb.core.request import RequestMessages, WireMessage
 
 __all__ = ["ResponsesRequest", "responses_fields"]
 
 Item = dict[str, Any]
 
 
+_TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
+_REASONING_TYPES = frozenset({"reasoning", "thinking"})
+_IMAGE_TYPES = frozenset({"image_url", "input_image"})
+_INSTRUCTING = frozenset({"system", "developer"})
+
+
 class ResponsesRequest:
-    """Encodes the bodies of one backend's requests; each message is turned into items once.
+    """Encodes the bodies of requests.
+
+    It keeps nothing itself: the items of a message are kept with the message, and what was joined
+    of a history with its request. So a request costs what is new in it, and the joining of bytes.
 
     Args:
         provider: Whose reasoning goes back; that of others is left out.
@@ -32,17 +41,12 @@ class ResponsesRequest:
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._tools = EncodedTools(_tool)
-        self._made: dict[int, tuple[Mapping[str, Any], bytes]] = {}
-        self._numbers = count()
 
     def encode(
         self,
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]] | None,
         fields: Mapping[str, Any],
-        *,
-        with_reasoning: bool = True,
     ) -> bytes:
         """The body: ``fields``, the first system prompt as ``instructions``, the items, then the tools.
 
@@ -50,81 +54,55 @@ class ResponsesRequest:
             messages: The conversation.
             tools: What the model may call, in OpenAI's chat form.
             fields: Everything else, in the names of this API.
-            with_reasoning: Whether reasoning items go back.
 
         Raises:
-            InvalidParametersError: A message has no known form, or cannot be JSON.
+            InvalidParametersError: A message has no known form, something cannot be JSON, or stands in
+                ``fields`` and may not.
         """
-        if messages and messages[0].get("role") in {"system", "developer"}:
-            fields = {**fields, "instructions": text_of(messages[0].get("content"))}
-            messages = messages[1:]
-        made = {} if not with_reasoning else self._made
-        encoded: list[bytes] = []
-        for message in messages:
-            known = made.get(id(message))
-            if known is None or known[0] is not message:
-                items = self._items(message, with_reasoning=with_reasoning)
-                known = made[id(message)] = (message, b",".join(map(dump, items)))
-            if known[1]:
-                encoded.append(known[1])
-        if with_reasoning and len(made) > 2 * len(messages):
-            self._made = {id(message): made[id(message)] for message in messages}
-        parts = [dump(fields)[:-1], b',"input":[', b",".join(encoded), b"]"]
-        if tools:
-            parts += (b',"tools":', self._tools.encode(tools))
-        parts.append(b"}")
-        return b"".join(parts)
+        form = ("responses", self._provider)
 
-    def _items(self, message: Mapping[str, Any], *, with_reasoning: bool) -> list[Item]:
+        def encode(position: int, message: Mapping[str, Any]) -> bytes:
+            if not isinstance(message, WireMessage):
+                return self._encoded(position, as_message(message))
+            key = (form, position)
+            if message.kept is None or message.kept[0] != key:
+                message.kept = key, self._encoded(position, message)
+            return message.kept[1]
+
+        if messages and _instructs(first := as_message(messages[0])):
+            fields = {**fields, "instructions": text_of(first.get("content"))}
+        if isinstance(messages, RequestMessages):
+            pieces = messages.pieces(form, encode)
+        else:
+            pieces = [piece for piece in map(encode, count(), messages) if piece]
+        return join_body(fields, "input", pieces, tools, _tool)
+
+    def _encoded(self, position: int, message: Mapping[str, Any]) -> bytes:
+        if position == 0 and _instructs(message):
+            return b""
+        items = self._items(message)
+        for number, item in enumerate(items):
+            if item["type"] == "message" and item["role"] == "assistant":
+                # By its place, so that the same conversation is the same bytes each time, also to the server's cache.
+                item["id"] = f"msg_{position}_{number}"
+        return b",".join(map(dump, items))
+
+    def _items(self, message: Mapping[str, Any]) -> list[Item]:
         role = message.get("role")
         if role == "assistant":
             source = message.source if isinstance(message, WireMessage) else None
             if isinstance(source, AssistantMessage) and source.provider == self._provider:
-                return list(self._items_in_order(source, message, with_reasoning=with_reasoning))
-            return self._items_of_answer(message)
+                return list(_items_in_order(source, message))
+            return _items_of_answer(message)
         if role == "tool":
-            output = text_of(message.get("content"))
+            output = _tool_output(message.get("content"))
             return [{"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": output}]
-        if role in {"user", "system", "developer"}:
+        if role == "user" or role in _INSTRUCTING:
             return [{"type": "message", "role": role, "content": _input_content(message.get("content"))}]
         raise InvalidParametersError(
             f"A message of role {role!r} cannot be sent to the Responses API.",
             "Known are system, user, assistant and tool.",
         )
-
-    def _items_in_order(
-        self, source: AssistantMessage, message: Mapping[str, Any], *, with_reasoning: bool
-    ) -> Iterator[Item]:
-        """An answer of this provider as it was generated: reasoning items stand before what they led to."""
-        calls = iter(_calls(message))
-        reasoning: list[Item] = []
-        for block in source.content:
-            if isinstance(block, ReasoningContent):
-                item = _reasoning_item(block) if with_reasoning else None
-                reasoning += [] if item is None else [item]
-                continue
-            item = next(calls) if isinstance(block, ToolCall) else None
-            if isinstance(block, TextContent):
-                item = self._said(block.text)
-            if item is not None:
-                yield from reasoning  # one that nothing follows is refused, and left out
-                yield item
-                reasoning = []
-
-    def _items_of_answer(self, message: Mapping[str, Any]) -> list[Item]:
-        text = text_of(message.get("content"))
-        return [*([self._said(text)] if text else []), *_calls(message)]
-
-    def _said(self, text: str) -> Item:
-        content: list[Item] = [{"type": "output_text", "text": text, "annotations": []}]
-        number = next(self._numbers)
-        return {
-            "type": "message",
-            "id": f"msg_{number}",
-            "role": "assistant",
-            "status": "completed",
-            "content": content,
-        }
 
 
 def responses_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,17 +150,113 @@ def _reasoning_item(block: ReasoningContent) -> Item | None:
     return {name: value for name, value in fields.items() if name != "status" and value is not None}
 
 
-def _input_content(content: object) -> object:
-    """What a person or the system says: text as a string, blocks in the names of this API."""
+def _instructs(message: Mapping[str, Any]) -> bool:
+    return message.get("role") in _INSTRUCTING
+
+
+def _items_in_order(source: AssistantMessage, message: Mapping[str, Any]) -> Iterator[Item]:
+    """An answer of this provider as it was generated: reasoning items stand before what they led to."""
+    calls = iter(_calls(message))
+    reasoning: list[Item] = []
+    for block in source.content:
+        if isinstance(block, ReasoningContent):
+            item = _reasoning_item(block)
+            reasoning += [] if item is None else [item]
+            continue
+        item = next(calls) if isinstance(block, ToolCall) else None
+        if isinstance(block, TextContent):
+            item = _said([_output_text(block.text)])
+        if item is not None:
+            yield from reasoning  # one that nothing follows is refused, and left out
+            yield item
+            reasoning = []
+
+
+def _items_of_answer(message: Mapping[str, Any]) -> list[Item]:
+    content: object = message.get("content")
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        blocks = [block for each in cast("Sequence[object]", content) if (block := _output_block(each)) is not None]
+    else:
+        text = text_of(content)
+        blocks = [_output_text(text)] if text else []
+    return [*([_said(blocks)] if blocks else []), *_calls(message)]
+
+
+def _said(content: Sequence[Item]) -> Item:
+    return {"type": "message", "id": "", "role": "assistant", "status": "completed", "content": content}
+
+
+def _output_text(text: str) -> Item:
+    return {"type": "output_text", "text": text, "annotations": []}
+
+
+def _output_block(block: object) -> Item | None:
+    """A block of an answer; None for reasoning, which has items of its own, and for text without a letter."""
+    fields = _block_fields(block)
+    kind = fields["type"]
+    if kind in _TEXT_TYPES:
+        text = text_of(fields.get("text"))
+        return _output_text(text) if text else None
+    if kind in _REASONING_TYPES:
+        return None
+    if kind in _IMAGE_TYPES:
+        return _output_text("(image)")  # an answer has none here: the model is told of it
+    if kind == "refusal":
+        return {"type": "refusal", "refusal": text_of(fields.get("refusal"))}
+    raise _unknown_block(kind, "an answer")
+
+
+def _tool_output(content: object) -> str | list[Item]:
+    """What a tool gave: text as a string, since some servers take nothing else, all else as blocks."""
+    blocks = _input_content(content)
+    if isinstance(blocks, str):
+        return blocks
+    if all(block["type"] == "input_text" for block in blocks):
+        return text_of(blocks)
+    return blocks
+
+
+def _input_content(content: object) -> str | list[Item]:
+    """What a person, the system or a tool says: text as a string, blocks in the names of this API."""
     if not isinstance(content, Sequence) or isinstance(content, str):
         return text_of(content)
     return [_input_block(block) for block in cast("Sequence[object]", content)]
 
 
 def _input_block(block: object) -> Item:
-    fields = as_mapping(block) or {"text": block}
-    image: object = fields.get("image_url")
-    if image is None:
+    fields = _block_fields(block)
+    kind = fields["type"]
+    if kind in _IMAGE_TYPES:
+        image: object = fields.get("image_url")
+        inner = as_mapping(image)
+        url = fields if inner is None else {**fields, "image_url": inner.get("url")}
+        return {**url, "type": "input_image", "detail": (inner or fields).get("detail") or "auto"}
+    if kind == "file":
+        return {
+            **{name: each for name, each in fields.items() if name != "file"},
+            **(as_mapping(fields.get("file")) or {}),
+            "type": "input_file",
+        }
+    if kind.startswith("input_"):
+        return fields
+    if kind in _TEXT_TYPES:
         return {"type": "input_text", "text": text_of(fields.get("text"))}
-    inner = as_mapping(image) or {"url": image}
-    return {"type": "input_image", "image_url": inner.get("url"), "detail": inner.get("detail") or "auto"}
+    raise _unknown_block(kind, "what is told to a model")
+
+
+def _block_fields(block: object) -> Item:
+    """A block's fields, its type among them; a string is a block of text."""
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    fields = as_mapping(block)
+    if fields is None:
+        raise _unknown_block(type(block).__name__, "a message")
+    kind: object = fields.get("type") or next((name for name in ("text", "image_url", "file") if name in fields), None)
+    return {**fields, "type": str(kind)}
+
+
+def _unknown_block(kind: str, where: str) -> InvalidParametersError:
+    return InvalidParametersError(
+        f"A content block of type {kind!r} cannot be sent to the Responses API in {where}.",
+        "Known are text, image_url, file and this API's own; to_openai(message) makes them of the history.",
+    )

@@ -8,17 +8,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 from yiemagent_nb.backends.habits import ALL_EFFORTS, Habits
+from yiemagent_nb.backends.kinds import SGLANG
 from yiemagent_nb.core.errors import BackendError
 
 __all__ = ["SGLangHabits"]
 
 
-class SGLangHabits(Habits):
+class SGLangHabits(Habits, kind=SGLANG):
     """What SGLang takes. Chat templates there have one switch for thinking or the other."""
 
-    provider = "sglang"
-    title: ClassVar[str] = "SGLang"
-    base_url: ClassVar[str] = "http://127.0.0.1:30000/v1"
     start_hint: ClassVar[str] = "Start it with `sglang serve --model-path MODEL`, or check host and port."
     key_hint: ClassVar[str] = "The server was started with --api-key: give that key as api_key."
     efforts = ALL_EFFORTS

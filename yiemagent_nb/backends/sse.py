@@ -30,7 +30,7 @@ class SseDecoder:
     The time it takes grows with the bytes alone, however long a line is.
     """
 
-    __slots__ = ("_after_cr", "_bare", "_data", "_name", "_started", "_tail")
+    __slots__ = ("_after_cr", "_bare", "_data", "_name", "_started", "_tail", "_tried")
 
     def __init__(self) -> None:
         self._tail: list[bytes] = []
@@ -39,6 +39,8 @@ class SseDecoder:
         self._data: list[str] = []
         self._name = ""
         self._bare: list[str] = []
+        self._tried = False
+        """Whether the data so far was seen to be no whole object where one might have ended."""
 
     def feed(self, chunk: bytes) -> list[tuple[str, str]]:
         """Take some bytes; give back the events that they complete, each a name and its data."""
@@ -111,11 +113,12 @@ class SseDecoder:
 
     def _is_whole(self) -> bool:
         """Whether the data so far is a JSON object, to which nothing can be added."""
-        if not self._data[-1].rstrip().endswith("}"):
+        if self._tried or not self._data[-1].rstrip().endswith("}"):
             return False
         try:
             json.loads("\n".join(self._data))
         except (ValueError, RecursionError):
+            self._tried = True  # what goes on after it will be none either, and each look costs its length
             return False
         return True
 
@@ -125,6 +128,7 @@ class SseDecoder:
             events.append((self._name, data))
         self._data.clear()
         self._name = ""
+        self._tried = False
 
     def _field(self, line: str, events: list[tuple[str, str]]) -> None:
         if self._bare or line.lstrip().startswith(_BARE) or line.strip() == "[":

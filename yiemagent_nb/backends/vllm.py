@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, Unpack
 
-from yiemagent_nb.backends.habits import ALL_EFFORTS, Api, Habits, RequestPlan
+from yiemagent_nb.backends.habits import ALL_EFFORTS, Api, Habits, Lessons, RequestPlan, Thinking, is_refusal
+from yiemagent_nb.backends.kinds import VLLM as VLLM_KIND
 from yiemagent_nb.backends.model_server import ModelServer
-from yiemagent_nb.backends.options import ServerOptions
+from yiemagent_nb.backends.options import ServerOptions, with_fields
 from yiemagent_nb.core.errors import BackendError, ContextLengthError
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel
 
@@ -40,12 +41,9 @@ _PARSERS: Final[Mapping[str, str]] = {
 """The tool parser of each family of models, by a part of the model's name; the first that fits."""
 
 
-class VLLMHabits(Habits):
+class VLLMHabits(Habits, kind=VLLM_KIND):
     """What vLLM takes."""
 
-    provider = "vllm"
-    title: ClassVar[str] = "vLLM"
-    base_url: ClassVar[str] = "http://127.0.0.1:8000/v1"
     start_hint: ClassVar[str] = "Start it with `vllm serve MODEL`, or check host and port."
     key_hint: ClassVar[str] = "The server was started with --api-key: give that key as api_key."
     efforts = ALL_EFFORTS
@@ -57,18 +55,18 @@ class VLLMHabits(Habits):
             fields.pop("response_format", None)
         return super().fields(fields, plan)
 
-    def learn(self, error: BackendError, plan: RequestPlan) -> bool:
+    def thinking(self, level: ThinkingLevel, model: LlmModel, lessons: Lessons) -> Thinking:
+        """An effort and the chat template's switches, unless this server refused them."""
+        efforts = _OLDER if "older_efforts" in lessons else self.efforts
+        return self.ask_for(level, model, efforts, () if "no_switches" in lessons else self.switches)
+
+    def learn(self, error: BackendError, plan: RequestPlan) -> Lessons:
         """Older versions know fewer efforts; models with a tokenizer of Mistral's have no template to switch."""
-        del plan
-        if error.status is None:
-            return False
-        if self.switches and "chat_template" in error.message:
-            self.switches = ()
-            return True
-        if self.efforts is not _OLDER and "reasoning_effort" in error.message:
-            self.efforts = _OLDER
-            return True
-        return False
+        if is_refusal(error) and "chat_template" in error.message and "no_switches" not in plan.lessons:
+            return {"no_switches": True}
+        if is_refusal(error) and "reasoning_effort" in error.message:
+            return {"older_efforts": True}
+        return super().learn(error, plan)
 
     def hint(self, error: BackendError, model: str) -> str:
         """The flags that vLLM wants, for this model where its family is known."""
@@ -117,8 +115,5 @@ class VLLM(ModelServer):
         **options: Unpack[ServerOptions],
     ) -> None:
         given = {"chat_template_kwargs": chat_template_kwargs, "structured_outputs": structured_outputs}
-        extra_body = {name: value for name, value in given.items() if value is not None}
-        extra_body |= dict(options.get("extra_body") or {})
-        super().__init__(
-            model, base_url=base_url, habits=VLLMHabits(), api=api, **{**options, "extra_body": extra_body}
-        )
+        with_fields(options, "extra_body", {name: value for name, value in given.items() if value is not None})
+        super().__init__(model, base_url=base_url, habits=VLLMHabits(), api=api, **options)

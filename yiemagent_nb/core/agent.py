@@ -8,7 +8,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Final, Literal, Self, TypeVar, final, get_args, overload
 
 from yiemagent_nb.core.approval import Approval, Approvals
-from yiemagent_nb.core.backend import DescribedBackend, DescribesModels, LlmCall, default_backend, describe_backend
+from yiemagent_nb.core.backend import Calling, DescribesModels, LlmCall, default_backend, describe_backend
 from yiemagent_nb.core.channels import Channel, Shutdown
 from yiemagent_nb.core.config import FormatMessages, LoopConfig, PrepareContext
 from yiemagent_nb.core.errors import InvalidParametersError
@@ -144,7 +144,7 @@ class Agent:
         run = self._runner.run
         return AgentState(
             system_prompt=self._context.system_prompt,
-            model=self._config.model,
+            model=self._model,
             thinking_level=self._config.thinking_level,
             tools=dict(self._context.tools),
             messages=self.messages,
@@ -203,6 +203,10 @@ class Agent:
     def backend_label(self) -> str:
         """A short name of the backend, to show."""
         return describe_backend(self._config.llm_call)
+
+    @property
+    def _model(self) -> LlmModel | None:
+        return Calling.of(self._config.llm_call).model(self._config.model)
 
     # Talking to it
 
@@ -476,7 +480,7 @@ class Agent:
         self._config.limits = limits
 
     def _tell_backend(self) -> None:
-        name = self._config.model.id if self._config.model else None
+        name = None if self._model is None else self._model.id
         self._runner.tell(BackendChanged(self.backend_label, name))
 
 
@@ -504,6 +508,4 @@ def _require_one_of(name: str, value: object, words: Sequence[str]) -> None:
 def _as_model(model: LlmModel | str | None, llm_call: LlmCall) -> LlmModel | None:
     if isinstance(model, str):
         return llm_call.describe_model(model) if isinstance(llm_call, DescribesModels) else LlmModel(id=model)
-    if model is None and isinstance(llm_call, DescribedBackend):
-        return llm_call.model
     return model

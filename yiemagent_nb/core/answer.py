@@ -39,12 +39,13 @@ async def answer(run: Run) -> AssistantMessage:
     message_id = new_id("msg")
     assembler = Assembler(tool_names=run.context.tools.keys(), text_tool_calls=run.config.text_tool_calls)
     run.assembler = assembler
-    calling, model = run.calling, run.config.model  # others may be set before the answer is there
+    calling = run.calling  # others may be set before the answer is there
+    model = calling.model(run.config.model)
     run.emit(MessageStart(message_id, AssistantMessage()))
     error: YiemAgentError | None = None
     try:
         wait = run_cancellable if calling.described else run_abortable
-        message = await wait(_ask(run, calling, model, assembler, message_id), run.signal)
+        message = await wait(_ask(run, calling, assembler, message_id), run.signal)
     except Exception as raised:
         failure: BaseException = raised.args[0] if isinstance(raised, Outcome) else raised
         if isinstance(failure, KeyboardInterrupt):
@@ -72,9 +73,7 @@ async def answer(run: Run) -> AssistantMessage:
     return message
 
 
-async def _ask(
-    run: Run, calling: Calling, model: LlmModel | None, assembler: Assembler, message_id: str
-) -> AssistantMessage:
+async def _ask(run: Run, calling: Calling, assembler: Assembler, message_id: str) -> AssistantMessage:
     config = run.config
     context = run.context
     if config.prepare_context is not None:
@@ -95,7 +94,7 @@ async def _ask(
     offered: dict[str, Any] = {
         **config.options,
         "tools": config.request_builder.build_tools(context.tools),
-        "model": model,
+        "model": config.model,
         "thinking_level": config.thinking_level,
         "signal": run.signal,
     }

@@ -104,14 +104,12 @@ class Calling:
 
     Args:
         llm_call: The backend.
-        provider: Whom requests go to; empty where the backend does not say.
         described: It says what it is, so its calls neither block nor ignore their cancellation.
         on_loop: Call it on the event loop; otherwise, since it may block, in a thread.
         keywords: Those that it declares; None where it takes all.
     """
 
     llm_call: LlmCall
-    provider: str
     described: bool
     on_loop: bool
     keywords: frozenset[str] | None
@@ -122,12 +120,22 @@ class Calling:
         described = isinstance(llm_call, DescribedBackend)
         function = llm_call if inspect.isroutine(llm_call) else getattr(llm_call, "__call__", llm_call)  # noqa: B004
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-        provider = llm_call.provider if described else ""
-        return cls(llm_call, provider, described, described or is_async, _declared_keywords(cast("LlmCall", llm_call)))
+        return cls(llm_call, described, described or is_async, _declared_keywords(cast("LlmCall", llm_call)))
 
     def takes(self, keyword: str) -> bool:
         """Whether the backend declares a keyword, or takes all."""
         return self.keywords is None or keyword in self.keywords
+
+    @property
+    def provider(self) -> str:
+        """Whom requests go to, as it is known by now; empty where the backend does not say."""
+        return cast("DescribedBackend", self.llm_call).provider if self.described else ""
+
+    def model(self, chosen: LlmModel | None) -> LlmModel | None:
+        """The model that answers: the chosen one, else the backend's own, with what is known of it by now."""
+        if chosen is not None or not self.described:
+            return chosen
+        return cast("DescribedBackend", self.llm_call).model
 
     def accepted(self, offered: Mapping[str, Any]) -> Mapping[str, Any]:
         """Those of ``offered`` that the backend takes."""

@@ -221,13 +221,25 @@ class BackendError(YiemAgentError):
         message: What happened, with the server's own words.
         hint: What to do next.
         status: The HTTP status, where there was one.
+        retry_after: Seconds that the server asks to wait; None where it does not say.
+
+    Attributes:
+        words: The server's own words alone; empty where it said none.
+        param: The field of the request that the server names; empty where it names none.
+        labels: The server's own codes and types for the error.
     """
 
     code = "BACKEND_ERROR"
 
-    def __init__(self, message: str, hint: str = "", status: int | None = None) -> None:
+    def __init__(
+        self, message: str, hint: str = "", status: int | None = None, retry_after: float | None = None
+    ) -> None:
         super().__init__(message, hint)
         self.status = status
+        self.retry_after = retry_after
+        self.words = ""
+        self.param = ""
+        self.labels: tuple[str, ...] = ()
 
 
 class AuthenticationError(BackendError):
@@ -237,21 +249,26 @@ class AuthenticationError(BackendError):
 
 
 class BackendNotFoundError(BackendError):
-    """The server has no such path or model."""
+    """The server has no such path or model.
+
+    Args:
+        message: What happened, with the server's own words.
+        hint: What to do next.
+        status: The HTTP status, where there was one.
+        location: Where the server sends requests instead, as it says it; None where it sends them nowhere.
+    """
 
     code = "NOT_FOUND"
+
+    def __init__(self, message: str, hint: str = "", status: int | None = None, *, location: str | None = None) -> None:
+        super().__init__(message, hint, status)
+        self.location = location
 
 
 class BackendRateLimitedError(BackendError, RateLimitedError):
     """The server asks to wait."""
 
     code = "RATE_LIMITED"
-
-    def __init__(
-        self, message: str, hint: str = "", status: int | None = None, retry_after: float | None = None
-    ) -> None:
-        BackendError.__init__(self, message, hint, status)
-        self.retry_after = retry_after
 
 
 class QuotaExceededError(BackendError):
@@ -279,9 +296,19 @@ class ServerError(BackendError):
 
 
 class BackendConnectionError(BackendError):
-    """No connection to the server, or a broken one."""
+    """No connection to the server, or a broken one.
+
+    Args:
+        message: What happened.
+        hint: What to do next.
+        cause: Why, in a few words that stay the same; None where that is not known.
+    """
 
     code = "CONNECTION"
+
+    def __init__(self, message: str, hint: str = "", *, cause: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.cause = cause
 
 
 class BackendTimeoutError(BackendError):

@@ -23,7 +23,7 @@ from yiemagent_nb.core.json_values import clean_text
 from yiemagent_nb.core.messages import AssistantMessage, StopReason, UserMessage
 from yiemagent_nb.core.validation import MAX_SENTENCES, cut, explain_validation_error, shorten
 
-__all__ = ["DOES_NOT_FIT", "OutputFormat"]
+__all__ = ["DOES_NOT_FIT", "OutputFormat", "in_words"]
 
 T = TypeVar("T")
 
@@ -47,6 +47,15 @@ _ENDINGS: Mapping[StopReason, tuple[str, str]] = {
     "aborted": ("was aborted", "Prompt again."),
     "error": ("failed", "Nothing was lost: prompt again."),
 }
+
+
+def in_words(system_prompt: str, schema: Mapping[str, Any]) -> str:
+    """A system prompt that asks for an answer by a JSON Schema, where nothing else can."""
+    words = (
+        "Your final answer must be one JSON object that fits this JSON Schema, and nothing around it: "
+        f"no prose, no code fence.\n{json.dumps(schema, ensure_ascii=False)}"
+    )
+    return f"{system_prompt}\n\n{words}" if system_prompt else words
 
 
 class _Schema(GenerateJsonSchema):
@@ -108,11 +117,7 @@ class OutputFormat(Generic[T]):
 
     def instruct(self, system_prompt: str) -> str:
         """A system prompt that asks for this form, for backends that do not take ``response_format``."""
-        words = (
-            "Your final answer must be one JSON object that fits this JSON Schema, and nothing around it: "
-            f"no prose, no code fence.\n{self._schema_text}"
-        )
-        return f"{system_prompt}\n\n{words}" if system_prompt else words
+        return in_words(system_prompt, self.schema)
 
     def parse(self, text: str) -> T:
         """Read a text: JSON as a whole, in a code fence, or the first object in prose that fits.

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from operator import is_
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -26,10 +26,11 @@ from yiemagent_nb.core.messages import (
     UserMessage,
 )
 from yiemagent_nb.core.openai_form import block_to_openai, call_to_openai, tool_to_openai
+from yiemagent_nb.core.read_only import ReadOnlyDict, ReadOnlyList, freeze
 from yiemagent_nb.core.reading.fields import REASONING_FIELDS
 from yiemagent_nb.core.tools import Tool
 
-__all__ = ["RequestBuilder", "RequestMessages", "WireMessage"]
+__all__ = ["RequestBuilder", "RequestMessages", "RequestTools", "WireMessage"]
 
 Block = dict[str, Any]
 
@@ -41,17 +42,20 @@ _ID_LENGTH = 40
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-class WireMessage(dict[str, Any]):
+class WireMessage(ReadOnlyDict):
     """A message as it is sent: a read-only dict that keeps its JSON as ``encoded``.
 
     ``source`` is the message that it was made of, for endpoints with a form of their own; None for
-    what stands in no history. To change one, copy it: ``{**message, "content": "…"}``.
+    what stands in no history. ``kept`` is for such endpoints to use: the JSON of their form, behind
+    all that it depends on beside the message. To change a message, copy it:
+    ``{**message, "content": "…"}``.
     """
 
-    __slots__ = ("encoded", "source")
+    __slots__ = ("encoded", "kept", "source")
 
     encoded: bytes
     source: Message | None
+    kept: tuple[Hashable, bytes] | None
 
     def __init__(self, fields: Mapping[str, Any], source: Message | None = None) -> None:
         try:
@@ -59,30 +63,96 @@ class WireMessage(dict[str, Any]):
         except PydanticSerializationError:
             fields = cast("Mapping[str, Any]", _without_surrogates(fields))
             encoded = to_json(fields)
-        super().__init__(fields)
+        super().__init__({name: freeze(value) for name, value in fields.items()})
         self.encoded = encoded
         self.source = source
-
-    def _read_only(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("messages of a request are read-only: copy one to change it, {**message, 'content': …}")
-
-    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
-        """Copies, deep ones and pickled ones too, are plain dicts that can be changed."""
-        return dict, (dict(self),)
-
-    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _read_only  # type: ignore[assignment]
+        self.kept = None
 
 
-class RequestMessages(list[WireMessage]):
-    """The messages of one request; ``encoded`` is their JSON, without the brackets of the list."""
+EncodeMessage = Callable[[int, WireMessage], bytes]
+"""Gives a message's JSON by its position in the request and itself; empty where nothing is sent of it."""
 
-    __slots__ = ("encoded",)
+_Pieces = dict[Hashable, tuple[int, list[bytes]]]
+"""By form, of how many messages the JSON is known, and this, in pieces of many messages each."""
 
-    encoded: bytes
 
-    def __init__(self, messages: Iterable[WireMessage], encoded: bytes) -> None:
+class RequestMessages(ReadOnlyList):
+    """The messages of one request, a read-only list.
+
+    Args:
+        messages: All of them.
+        lasting: So many, from the first on, begin the following requests too; those behind them only
+            make this one complete.
+        pieces: What was encoded for earlier requests that begin alike. It is shared with them.
+    """
+
+    __slots__ = ("_pieces", "lasting")
+
+    lasting: int
+
+    def __init__(self, messages: Iterable[WireMessage], lasting: int, pieces: _Pieces) -> None:
         super().__init__(messages)
-        self.encoded = encoded
+        self.lasting = lasting
+        self._pieces = pieces
+
+    @property
+    def encoded(self) -> bytes:
+        """Their JSON, without the brackets of the list."""
+        return b",".join(self.pieces(None, _encoded))
+
+    def pieces(self, form: Hashable, encode: EncodeMessage) -> list[bytes]:
+        """The JSON of all messages in some form, in few pieces, to be joined with commas.
+
+        What earlier requests had in this form is not encoded again, and not looked at.
+
+        Args:
+            form: What ``encode`` depends on beside the message and its position.
+            encode: Makes the JSON of each that is new.
+        """
+        known, pieces = self._pieces.get(form, (0, []))
+        if known > self.lasting:  # this request is sent once more, after a later one
+            return self._encode(range(len(self)), encode)
+        if known < self.lasting:
+            pieces = _appended(pieces, self._encode(range(known, self.lasting), encode))
+            self._pieces[form] = self.lasting, pieces
+        return [*pieces, *self._encode(range(self.lasting, len(self)), encode)]
+
+    def _encode(self, positions: range, encode: EncodeMessage) -> list[bytes]:
+        return [piece for position in positions if (piece := encode(position, self[position]))]
+
+
+class RequestTools(ReadOnlyList):
+    """The tools of a request in OpenAI's form, a read-only list.
+
+    ``kept`` is for endpoints to use: the JSON of the whole list, by all that it depends on beside
+    the tools.
+    """
+
+    __slots__ = ("kept",)
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        super().__init__(freeze(tool_to_openai(tool)) for tool in tools)
+        self.kept: dict[Hashable, bytes] = {}
+
+
+def _appended(pieces: list[bytes], new: list[bytes]) -> list[bytes]:
+    """The pieces with new ones behind them, joined so that each is at least twice as long as the next.
+
+    So there are few of them, however many messages there are, and few bytes are copied with each.
+    """
+    if not new:
+        return pieces
+    start = len(pieces)
+    length = sum(map(len, new))
+    while start and len(pieces[start - 1]) < 2 * length:
+        start -= 1
+        length += len(pieces[start])
+    return [*pieces[:start], b",".join([*pieces[start:], *new])]
+
+
+def _encoded(position: int, message: WireMessage) -> bytes:
+    del position
+    return message.encoded
 
 
 def _without_surrogates(value: object) -> object:
@@ -117,13 +187,13 @@ class RequestBuilder:
         self._seen: list[Message] = []
         self._made: dict[int, tuple[Message, WireMessage | None]] = {}
         self._request = _Request()
-        self._tools: tuple[tuple[Tool, ...], list[dict[str, Any]]] = ((), [])
+        self._tools: tuple[tuple[Tool, ...], RequestTools] = ((), RequestTools(()))
 
-    def build_tools(self, tools: Mapping[str, Tool]) -> list[dict[str, Any]] | None:
+    def build_tools(self, tools: Mapping[str, Tool]) -> RequestTools | None:
         """The tools in OpenAI's form, the same list as long as they are the same; None for none."""
         current = tuple(tools.values())
         if current != self._tools[0]:
-            self._tools = (current, [tool_to_openai(tool) for tool in current])
+            self._tools = (current, RequestTools(current))
         return self._tools[1] or None
 
     def build(self, system_prompt: str, messages: Sequence[Message], provider: str = "") -> RequestMessages:
@@ -181,20 +251,17 @@ class RequestBuilder:
 class _Request:
     """Messages so far, the calls that wait for their results, and the images that follow them."""
 
-    __slots__ = ("_encoded", "_images", "_open_calls", "_wire")
+    __slots__ = ("_images", "_open_calls", "_pieces", "_wire")
 
     def __init__(self) -> None:
         self._wire: list[WireMessage] = []
-        self._encoded = bytearray()
+        self._pieces: _Pieces = {}
         self._open_calls: dict[str, str] = {}
         self._images: list[Block] = []
 
     def append(self, message: WireMessage) -> None:
         """Add a message as it is."""
-        if self._wire:
-            self._encoded += b","
         self._wire.append(message)
-        self._encoded += message.encoded
 
     def add(self, message: WireMessage, calls: Sequence[ToolCall]) -> None:
         """Add a message that is no result; what came before must be complete."""
@@ -219,8 +286,7 @@ class _Request:
     def complete(self) -> RequestMessages:
         """All messages, with what must follow so that they can be sent as they stand."""
         ending = self._ending()
-        encoded = b",".join([bytes(self._encoded), *(message.encoded for message in ending)])
-        return RequestMessages((*self._wire, *ending) if ending else self._wire, encoded)
+        return RequestMessages((*self._wire, *ending) if ending else self._wire, len(self._wire), self._pieces)
 
     def _ending(self) -> list[WireMessage]:
         ending = [

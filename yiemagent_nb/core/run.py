@@ -113,7 +113,7 @@ class Run:
         """A snapshot."""
         return AgentState(
             system_prompt=self.context.system_prompt,
-            model=self.config.model,
+            model=self.calling.model(self.config.model),
             thinking_level=self.config.thinking_level,
             tools=dict(self.context.tools),
             messages=tuple(self.history),

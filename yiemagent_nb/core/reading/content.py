@@ -91,7 +91,8 @@ class GrowingContent:
         if type(part) is not dict or type(block) is not CallBlock:
             return None
         fields = cast("dict[str, Any]", part)
-        if fields.get("id") or self._by_key.get(fields.get("index")) is not block:
+        index: object = fields.get("index")
+        if fields.get("id") or type(index) is not int or self._by_key.get(index) is not block:
             return None
         function: object = fields.get("function")
         if type(function) is not dict:

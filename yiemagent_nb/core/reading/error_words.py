@@ -33,6 +33,7 @@ _FINE = (None, "", 0, 200, "0", "200", "success")
 _FIRST_ERROR, _LAST_ERROR = 400, 599
 _WAIT = re.compile(r"(?:try again|retry|reset\w*)[^.]{0,20}? (?:in|after) ((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*)+)")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b")
+_LONGEST_WAIT = 1e9
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -40,12 +41,13 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 class ErrorWords:
     """What an error says.
 
-    ``labels`` are its codes and types; ``status`` is the first HTTP status that it names, ``wait``
-    the seconds to wait; both None where it does not say.
+    ``labels`` are its codes and types, ``param`` is the field of the request that it names, ``status``
+    the first HTTP status, ``wait`` the seconds to wait; the last two are None where it does not say.
     """
 
     messages: list[str] = field(default_factory=list[str])
     labels: list[str] = field(default_factory=list[str])
+    param: str = ""
     status: int | None = None
     wait: float | None = None
 
@@ -127,6 +129,8 @@ def _collect_fields(fields: Mapping[str, Any], words: ErrorWords, depth: int) ->
         label = fields.get(key)
         if isinstance(label, str | int) and not isinstance(label, bool):
             words.labels.append(str(label)[:_MAX_LABEL])
+    if isinstance(param := fields.get("param"), str):
+        words.param = words.param or param[:_MAX_LABEL]
     for key in _STATUS_KEYS:
         code = str(fields.get(key))
         if words.status is None and code.isdecimal() and _FIRST_ERROR <= int(code[:4]) <= _LAST_ERROR:
@@ -145,7 +149,7 @@ def _read_wait(places: Iterable[object], words: ErrorWords) -> None:
     for place in places:
         for key in _WAIT_KEYS if isinstance(place, Mapping) else ():
             value = cast("Mapping[str, Any]", place).get(key)
-            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
+            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LONGEST_WAIT:
                 words.wait = float(value)
             elif isinstance(value, str) and (seconds := _seconds(value.lower())) is not None:
                 words.wait = seconds

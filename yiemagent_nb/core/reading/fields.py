@@ -201,6 +201,10 @@ def read_call(call: Mapping[str, Any]) -> tuple[str, str, object]:
     return str(call_id) if call_id else "", name if isinstance(name, str) else "", arguments
 
 
+_NO_COUNT = 2**53
+"""No server counts so many tokens, or takes so many dollars; numbers from here on are not exact everywhere."""
+
+
 def _count(usage: Mapping[str, Any], names: Iterable[str]) -> int | None:
     """The first count among ``names``; a dot goes into a nested object."""
     for name in names:
@@ -208,7 +212,7 @@ def _count(usage: Mapping[str, Any], names: Iterable[str]) -> int | None:
         value: object = usage.get(outer)
         if inner:
             value = cast("Mapping[str, object]", value).get(inner) if isinstance(value, Mapping) else None
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _NO_COUNT:
             return int(value)
     return None
 
@@ -272,7 +276,7 @@ def read_usage(value: object) -> Usage | None:
 
 
 def _dollars(value: object) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _NO_COUNT:
         return float(value)
     return None
 

@@ -219,6 +219,8 @@ class ResponsesReader:
             rest = ""
             if whole and not call.is_whole():
                 call.pieces[:] = [whole]  # some pieces were lost
+                if not call.told:
+                    call.length = len(whole)
         self._blocks.grow_call(call, call_id, name if isinstance(name, str) else "", rest, out)
 
     def _reasoning(self, kind: str, event: Mapping[str, Any], out: list[Delta]) -> None:

@@ -64,6 +64,10 @@ _NO_TOOLS = re.compile(
     r"|(tools?|functions?)[ _](use|call(s|ing)) (is|are) not"
     r"|tools? .{0,30}requires? --jinja"
 )
+_NO_IMAGES = re.compile(
+    r"(image|vision|multimodal)( input|_url)?s? (is|are) not supported"
+    r"|(does not|doesn't|do not) support (image|vision|multimodal)"
+)
 _RESPONSES = re.compile(r"(use|in|via|with|through|to) (the )?(\W?v1/responses|/responses\b|responses (api|endpoint))")
 _LOADING = re.compile(r"(?<!error )(?<!failed )loading model|(currently|still) loading|model is loading")
 _OVERLOADED = re.compile(r"overload|loading|temporarily unavailable|at capacity|unavailable_error")
@@ -113,6 +117,7 @@ def _kind(status: int | None, text: str, wait: float | None) -> tuple[type[Backe
         ),
         (_RESPONSES.search(text), BadRequestError, "Use the Responses API for this model, or turn thinking off."),
         (_NO_TOOLS.search(text), BadRequestError, _TOOLS_HINT),
+        (_NO_IMAGES.search(text), BadRequestError, "Choose a model that sees images, or leave them out."),
         (_NOT_LOADED.search(text), BackendNotFoundError, "Load a model on the server first."),
         (_NO_MODEL.search(text), BackendNotFoundError, "Ask `await backend.models()` for the names it serves."),
         (
@@ -145,12 +150,14 @@ def server_error(body: object, *, status: int | None = None, retry_after: float 
         status = words.status
     quoted = quote(words.text).rstrip(".")
     said = f'The server said{f" (status {status})" if status else ""}: "{quoted}".'
-    error, hint = _kind(status, " ".join([words.text[:4000], *words.labels]).lower(), words.wait)
-    if error is BackendRateLimitedError:
-        retry_after = words.wait if retry_after is None else retry_after
-        hint = hint if retry_after is None else f"Wait {retry_after:g} seconds, then ask again."
-        return BackendRateLimitedError(said, hint, status, retry_after)
-    return error(said, hint, status)
+    kind, hint = _kind(status, " ".join([words.text[:4000], *words.labels]).lower(), words.wait)
+    wait = words.wait if retry_after is None else retry_after
+    if kind is BackendRateLimitedError and wait is not None:
+        hint = f"Wait {wait:g} seconds, then ask again."
+    error = kind(said, hint, status)
+    error.retry_after, error.words = wait, quoted
+    error.param, error.labels = words.param, tuple(words.labels)
+    return error
 
 
 def is_loading(error: BackendError) -> bool:

@@ -60,6 +60,8 @@ _MARKERS = (
     "<|channel|>analysis to=",
     "commentary to=",
 )
+_MAX_TRIES = 100
+"""So many markers are looked at behind which no call stands; each look may go through the whole text."""
 _MARKER = re.compile("|".join(map(re.escape, _MARKERS)))
 
 
@@ -81,8 +83,10 @@ def split_text_calls(text: str, names: Collection[str], start: int = 0) -> list[
         return list(calls)
     parts: list[str | TextCall] = []
     shown = position = start
-    while (match := _MARKER.search(text, position)) is not None:
+    tries = _MAX_TRIES
+    while tries and (match := _MARKER.search(text, position)) is not None:
         position = match.end()
+        tries -= 1
         if _quoted(text, match.start()):
             continue
         found = calls_after(match[0], text, match.start(), match.end(), names)
@@ -93,6 +97,7 @@ def split_text_calls(text: str, names: Collection[str], start: int = 0) -> list[
             parts.append(between)
         parts += found[0]
         shown = position = found[1]
+        tries = _MAX_TRIES
     rest = text[shown:]
     if rest.strip() or not parts:
         parts.append(rest)
