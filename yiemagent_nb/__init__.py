@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from yiemagent_nb.backends.connecting import connect
     from yiemagent_nb.backends.demo import Demo
     from yiemagent_nb.backends.discovery import DefaultBackend, find_backend
-    from yiemagent_nb.backends.http import Timeouts
+    from yiemagent_nb.backends.engine.model_server import Health
+    from yiemagent_nb.backends.engine.options import ServerOptions
+    from yiemagent_nb.backends.http.connection import Timeouts
+    from yiemagent_nb.backends.http.retry import RetryPolicy
     from yiemagent_nb.backends.lm_studio import LMStudio
     from yiemagent_nb.backends.local import Local
-    from yiemagent_nb.backends.model_server import Health
     from yiemagent_nb.backends.openai import OpenAI
     from yiemagent_nb.backends.openai_compatible import OpenAICompatible
-    from yiemagent_nb.backends.options import ServerOptions
     from yiemagent_nb.backends.prices import PriceTable
-    from yiemagent_nb.backends.retry import RetryPolicy
     from yiemagent_nb.backends.scripted import Scripted
     from yiemagent_nb.backends.vllm import VLLM
     from yiemagent_nb.core.agent import Agent
@@ -112,15 +112,15 @@ _HOMES = {
     "backends.connecting": ("connect",),
     "backends.demo": ("Demo",),
     "backends.discovery": ("find_backend",),
-    "backends.http": ("Timeouts",),
+    "backends.http.connection": ("Timeouts",),
     "backends.lm_studio": ("LMStudio",),
     "backends.local": ("Local",),
-    "backends.model_server": ("Health",),
+    "backends.engine.model_server": ("Health",),
     "backends.openai": ("OpenAI",),
     "backends.openai_compatible": ("OpenAICompatible",),
-    "backends.options": ("ServerOptions",),
+    "backends.engine.options": ("ServerOptions",),
     "backends.prices": ("PriceTable",),
-    "backends.retry": ("RetryPolicy",),
+    "backends.http.retry": ("RetryPolicy",),
     "backends.scripted": ("Scripted",),
     "backends.vllm": ("VLLM",),
     "core.agent": ("Agent",),

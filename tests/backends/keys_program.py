@@ -29,12 +29,12 @@ from pydantic import BaseModel, SecretStr
 from widgets.page import Page
 
 from yiemagent_nb.backends.discovery import find_backend
+from yiemagent_nb.backends.engine.model_server import ModelServer
+from yiemagent_nb.backends.http.retry import RetryPolicy
 from yiemagent_nb.backends.lm_studio import LMStudio
 from yiemagent_nb.backends.local import Local
-from yiemagent_nb.backends.model_server import ModelServer
 from yiemagent_nb.backends.openai import OpenAI
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible, Preset
-from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.backends.vllm import VLLM
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.errors import YiemAgentError

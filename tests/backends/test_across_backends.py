@@ -13,8 +13,8 @@ from wire.case_server import CaseServer
 from wire.published import Server, check_body
 
 from yiemagent_nb import Agent, ImageContent, LlmModel, TextContent, ThinkingLevel, UserMessage, tool
+from yiemagent_nb.backends.engine.model_server import ModelServer
 from yiemagent_nb.backends.lm_studio import LMStudio
-from yiemagent_nb.backends.model_server import ModelServer
 from yiemagent_nb.backends.openai import OpenAI
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
 from yiemagent_nb.backends.vllm import VLLM

@@ -12,9 +12,9 @@ import pytest
 from backends.web import LIST, Page, closed_port, json_page, serving, silent
 
 from yiemagent_nb.backends.connecting import connect
+from yiemagent_nb.backends.engine.model_server import ModelServer
 from yiemagent_nb.backends.lm_studio import LMStudio
-from yiemagent_nb.backends.local_server import LocalServer
-from yiemagent_nb.backends.model_server import ModelServer
+from yiemagent_nb.backends.local.server import LocalServer
 from yiemagent_nb.backends.openai import OpenAI
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
 from yiemagent_nb.backends.vllm import VLLM

@@ -18,13 +18,13 @@ import pytest
 import trustme
 from backends.web import LIST, Page, closed_port, json_page, serving, silent
 
-from yiemagent_nb.backends import diagnosis
-from yiemagent_nb.backends.http import Timeouts
-from yiemagent_nb.backends.model_server import ModelServer
+from yiemagent_nb.backends.engine import diagnosis
+from yiemagent_nb.backends.engine.model_server import ModelServer
+from yiemagent_nb.backends.engine.options import ServerOptions
+from yiemagent_nb.backends.http.connection import Timeouts
+from yiemagent_nb.backends.http.retry import RetryPolicy
 from yiemagent_nb.backends.openai import OpenAI
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible, Preset
-from yiemagent_nb.backends.options import ServerOptions
-from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.backends.vllm import VLLM
 from yiemagent_nb.core.errors import BackendConnectionError, BackendNotFoundError
 from yiemagent_nb.core.models import LlmModel

@@ -14,8 +14,8 @@ from typing import Any, cast
 import pytest
 
 from yiemagent_nb import connect
+from yiemagent_nb.backends.http.retry import RetryPolicy
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
-from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.core.errors import AuthenticationError, BackendRateLimitedError, ServerError
 
 pytestmark = pytest.mark.requirement("Y FR-002")

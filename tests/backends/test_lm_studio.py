@@ -11,9 +11,9 @@ import pytest
 from backends.lm_studio_server import Disk, LMStudioServer
 
 from yiemagent_nb import Agent
-from yiemagent_nb.backends.http import Timeouts
+from yiemagent_nb.backends.http.connection import Timeouts
+from yiemagent_nb.backends.http.retry import RetryPolicy
 from yiemagent_nb.backends.lm_studio import LMStudio
-from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.core.errors import (
     AuthenticationError,
     BackendConnectionError,

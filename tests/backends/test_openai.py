@@ -14,9 +14,9 @@ from wire.case_server import CaseServer
 from wire.published import check_body
 
 from yiemagent_nb import Agent, tool
+from yiemagent_nb.backends.http.retry import RetryPolicy
 from yiemagent_nb.backends.openai import OpenAI
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
-from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.core.errors import AuthenticationError
 from yiemagent_nb.core.models import LlmModel, ModelCost
 

@@ -19,9 +19,9 @@ import pytest
 from pydantic import SecretStr
 from wire.case_server import CaseServer
 
-from yiemagent_nb.backends.http import Timeouts
+from yiemagent_nb.backends.http.connection import Timeouts
+from yiemagent_nb.backends.http.retry import RetryPolicy
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
-from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.core.backend import DescribedBackend, describe_backend
 from yiemagent_nb.core.errors import (
     AuthenticationError,

@@ -13,14 +13,14 @@ import pytest
 from backends.web import LIST, serving
 
 from yiemagent_nb.backends.connecting import connect
-from yiemagent_nb.backends.http import Timeouts
+from yiemagent_nb.backends.engine.model_server import ModelServer
+from yiemagent_nb.backends.engine.options import ServerOptions
+from yiemagent_nb.backends.http.connection import Timeouts
+from yiemagent_nb.backends.http.retry import RetryPolicy
 from yiemagent_nb.backends.kinds import LLAMA_CPP, OLLAMA, OPENAI, OPENROUTER, SGLANG, USUAL_PORTS, Kind, kind_at
 from yiemagent_nb.backends.lm_studio import LMStudio
-from yiemagent_nb.backends.model_server import ModelServer
 from yiemagent_nb.backends.openai import OpenAI
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible, Preset
-from yiemagent_nb.backends.options import ServerOptions
-from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.backends.vllm import VLLM
 from yiemagent_nb.core.errors import InvalidParametersError
 
@@ -277,7 +277,7 @@ async def test_a_misspelt_option_of_connect_is_refused_before_anything_is_asked(
     assert web.asked == []
 
 
-@pytest.mark.parametrize("module", ["kinds", "probing", "discovery"])
+@pytest.mark.parametrize("module", ["kinds", "engine.probing", "discovery"])
 def test_what_looks_for_servers_is_imported_without_the_http_library(module: str) -> None:
     code = f"import sys, yiemagent_nb.backends.{module}; print('httpx2' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -16,7 +16,7 @@ from agent.grammar import check_history
 from backends.real_server import CONTEXT, MODEL, RealServer
 from pydantic import BaseModel, Field
 
-from yiemagent_nb.backends.http import Timeouts
+from yiemagent_nb.backends.http.connection import Timeouts
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.errors import (

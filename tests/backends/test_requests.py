@@ -28,8 +28,8 @@ from yiemagent_nb import (
     to_openai,
     tool,
 )
-from yiemagent_nb.backends.chat_request import ChatRequest
-from yiemagent_nb.backends.responses_request import ResponsesRequest
+from yiemagent_nb.backends.engine.chat_request import ChatRequest
+from yiemagent_nb.backends.engine.responses_request import ResponsesRequest
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.hooks import AgentContext
 from yiemagent_nb.core.messages import Message

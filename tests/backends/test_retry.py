@@ -15,9 +15,9 @@ import pytest
 import trustme
 from backends.web import Page, closed_port, json_page, serving, silent
 
-from yiemagent_nb.backends.network_errors import CERTIFICATE, Cause, cause_of
+from yiemagent_nb.backends.http.network_errors import CERTIFICATE, Cause, cause_of
+from yiemagent_nb.backends.http.retry import Attempts, RetryPolicy, read_retry_after
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
-from yiemagent_nb.backends.retry import Attempts, RetryPolicy, read_retry_after
 from yiemagent_nb.core.errors import (
     BackendConnectionError,
     BackendError,

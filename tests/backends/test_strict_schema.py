@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, HttpUrl, TypeAdapter, create_model
 from typing_extensions import TypedDict
 
-from yiemagent_nb.backends.strict_schema import strict_schema
+from yiemagent_nb.backends.engine.strict_schema import strict_schema
 
 pytestmark = pytest.mark.requirement("Y FR-002", "Y SD-009")
 

@@ -17,12 +17,12 @@ import pytest
 
 from yiemagent_nb.backends.demo import Demo
 from yiemagent_nb.backends.discovery import Candidate, DefaultBackend, Found, find_backend
+from yiemagent_nb.backends.engine.model_server import ModelServer
+from yiemagent_nb.backends.engine.probing import LocalServer, find_local_servers, probe
 from yiemagent_nb.backends.kinds import OPENAI
 from yiemagent_nb.backends.lm_studio import LMStudio
-from yiemagent_nb.backends.model_server import ModelServer
 from yiemagent_nb.backends.openai import OpenAI
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
-from yiemagent_nb.backends.probing import LocalServer, find_local_servers, probe
 from yiemagent_nb.backends.vllm import VLLM
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.backend import describe_backend

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yiemagent_nb.backends.sse import SseDecoder
+from yiemagent_nb.backends.http.sse import SseDecoder
 
 
 def decode(*pieces: bytes) -> list[tuple[str, str]]:

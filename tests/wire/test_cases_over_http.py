@@ -10,9 +10,9 @@ import pytest
 from wire.case_server import CaseServer, bytes_of, load_cases
 from wire.expectations import check_error, check_message
 
-from yiemagent_nb.backends.http import Timeouts
+from yiemagent_nb.backends.http.connection import Timeouts
+from yiemagent_nb.backends.http.retry import RetryPolicy
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
-from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.core.errors import BackendError
 from yiemagent_nb.core.messages import AssistantMessage
 from yiemagent_nb.core.reading.assemble import Assembler

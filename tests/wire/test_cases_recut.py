@@ -10,8 +10,8 @@ import pytest
 from wire.case_server import bytes_of, cut_randomly, load_cases
 from wire.expectations import check_error, check_message
 
-from yiemagent_nb.backends.chat_stream import ChatStreamReader
-from yiemagent_nb.backends.sse import SseDecoder
+from yiemagent_nb.backends.engine.stream_reader import StreamReader
+from yiemagent_nb.backends.http.sse import SseDecoder
 from yiemagent_nb.core.errors import BackendError
 from yiemagent_nb.core.messages import AssistantMessage
 from yiemagent_nb.core.reading.assemble import Assembler
@@ -39,7 +39,7 @@ def decode(pieces: Iterable[bytes]) -> list[tuple[str, str]]:
 def assemble(case: Mapping[str, Any], pieces: Iterable[bytes]) -> tuple[AssistantMessage, BackendError | None]:
     options = case.get("options", {})
     assembler = Assembler(tool_names=case["tools"], text_tool_calls=options.get("text_tool_fallback", False))
-    reader = ChatStreamReader()
+    reader = StreamReader()
     reader.begin("text/event-stream")
     try:
         for piece in [*pieces, b""]:

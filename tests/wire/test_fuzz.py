@@ -35,12 +35,12 @@ from wire.rubbish import (
     cut,
 )
 
-from yiemagent_nb.backends.chat_request import ChatRequest
-from yiemagent_nb.backends.chat_stream import ChatStreamReader
-from yiemagent_nb.backends.http import Timeouts
+from yiemagent_nb.backends.engine.chat_request import ChatRequest
+from yiemagent_nb.backends.engine.responses_request import ResponsesRequest
+from yiemagent_nb.backends.engine.stream_reader import StreamReader
+from yiemagent_nb.backends.http.connection import Timeouts
+from yiemagent_nb.backends.http.retry import read_retry_after
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
-from yiemagent_nb.backends.responses_request import ResponsesRequest
-from yiemagent_nb.backends.retry import read_retry_after
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.errors import BackendError, YiemAgentError
 from yiemagent_nb.core.events import Event, MessageEnd, MessageUpdate
@@ -154,7 +154,7 @@ def check_error(error: YiemAgentError) -> None:
 def read(pieces: Sequence[bytes], media_type: str, *, text_tool_calls: bool) -> tuple[Told, AssistantMessage]:
     """What is made of some bytes, without a socket."""
     assembler = Assembler(tool_names=TOOLS, text_tool_calls=text_tool_calls)
-    reader = ChatStreamReader()
+    reader = StreamReader()
     reader.begin(media_type)
     told = Told()
     waiting = iter([*pieces, b"", b""])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from yiemagent_nb.backends.http import split_url
+from yiemagent_nb.backends.engine.model_server import ModelServer
+from yiemagent_nb.backends.engine.options import ServerOptions, explained, spelled_out
+from yiemagent_nb.backends.engine.probing import recognise
+from yiemagent_nb.backends.http.urls import split_url
 from yiemagent_nb.backends.kinds import kind_at
 from yiemagent_nb.backends.lm_studio import LMStudio
-from yiemagent_nb.backends.model_server import ModelServer
 from yiemagent_nb.backends.openai import OpenAI
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
-from yiemagent_nb.backends.options import ServerOptions, explained, spelled_out
-from yiemagent_nb.backends.probing import recognise
 from yiemagent_nb.backends.vllm import VLLM
 
 __all__ = ["backend_for", "connect"]

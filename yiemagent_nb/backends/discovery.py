@@ -24,8 +24,8 @@ from inspect import isawaitable
 from typing import Any
 from urllib.parse import urlsplit
 
+from yiemagent_nb.backends.engine.probing import LocalServer, find_local_servers
 from yiemagent_nb.backends.kinds import OPENAI, OPENROUTER, USUAL_PORTS, kind_at
-from yiemagent_nb.backends.probing import LocalServer, find_local_servers
 from yiemagent_nb.core.backend import Calling, DescribedBackend, LlmCall, OpenAIMessages
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.models import LlmModel

@@ -15,14 +15,14 @@ from functools import cache
 from importlib import resources
 from typing import Any, ClassVar, Final, Literal, Unpack
 
-from yiemagent_nb.backends.habits import Api, Habits, Lessons, RequestPlan, Thinking, is_refusal
-from yiemagent_nb.backends.http import HttpConnection
+from yiemagent_nb.backends.engine.habits import Api, Habits, Lessons, RequestPlan, Thinking, is_refusal
+from yiemagent_nb.backends.engine.model_list import read_models
+from yiemagent_nb.backends.engine.model_server import ModelServer
+from yiemagent_nb.backends.engine.options import ServerOptions, with_fields
+from yiemagent_nb.backends.engine.strict_schema import strict_schema
+from yiemagent_nb.backends.http.connection import HttpConnection
 from yiemagent_nb.backends.kinds import OPENAI
-from yiemagent_nb.backends.model_list import read_models
-from yiemagent_nb.backends.model_server import ModelServer
-from yiemagent_nb.backends.options import ServerOptions, with_fields
 from yiemagent_nb.backends.prices import known_id
-from yiemagent_nb.backends.strict_schema import strict_schema
 from yiemagent_nb.core.errors import BackendError
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel, nearest_thinking_level
 from yiemagent_nb.core.reading.fields import as_mapping

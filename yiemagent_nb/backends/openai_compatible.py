@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, Unpack, get_args
 
-from yiemagent_nb.backends.habits import Api, Habits
-from yiemagent_nb.backends.http import split_url
+from yiemagent_nb.backends.engine.habits import Api, Habits
+from yiemagent_nb.backends.engine.model_server import Health, ModelServer
+from yiemagent_nb.backends.engine.options import ServerOptions, normalised_url
+from yiemagent_nb.backends.http.urls import split_url
 from yiemagent_nb.backends.kinds import OLLAMA, OPENAI, kind_at
-from yiemagent_nb.backends.llama_cpp import LlamaCppHabits
-from yiemagent_nb.backends.model_server import Health, ModelServer
-from yiemagent_nb.backends.ollama import OllamaHabits
 from yiemagent_nb.backends.openai import OpenAIHabits
-from yiemagent_nb.backends.openrouter import OpenRouterHabits
-from yiemagent_nb.backends.options import ServerOptions, normalised_url
-from yiemagent_nb.backends.sglang import SGLangHabits
+from yiemagent_nb.backends.presets.llama_cpp import LlamaCppHabits
+from yiemagent_nb.backends.presets.ollama import OllamaHabits
+from yiemagent_nb.backends.presets.openrouter import OpenRouterHabits
+from yiemagent_nb.backends.presets.sglang import SGLangHabits
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.models import LlmModel
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, Unpack
 
-from yiemagent_nb.backends.habits import ALL_EFFORTS, Api, Habits, Lessons, RequestPlan, Thinking, is_refusal
+from yiemagent_nb.backends.engine.habits import ALL_EFFORTS, Api, Habits, Lessons, RequestPlan, Thinking, is_refusal
+from yiemagent_nb.backends.engine.model_server import ModelServer
+from yiemagent_nb.backends.engine.options import ServerOptions, with_fields
 from yiemagent_nb.backends.kinds import VLLM as VLLM_KIND
-from yiemagent_nb.backends.model_server import ModelServer
-from yiemagent_nb.backends.options import ServerOptions, with_fields
 from yiemagent_nb.core.errors import BackendError, ContextLengthError
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel
 

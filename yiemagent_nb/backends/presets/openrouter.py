@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from yiemagent_nb.backends.habits import ALL_EFFORTS, Habits, RequestPlan
+from yiemagent_nb.backends.engine.habits import ALL_EFFORTS, Habits, RequestPlan
 from yiemagent_nb.backends.kinds import OPENROUTER
 from yiemagent_nb.core.errors import BackendError, QuotaExceededError
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from yiemagent_nb.backends.habits import Habits, Lessons, RequestPlan, Thinking, is_refusal
+from yiemagent_nb.backends.engine.habits import Habits, Lessons, RequestPlan, Thinking, is_refusal
 from yiemagent_nb.backends.kinds import OLLAMA
 from yiemagent_nb.core.errors import BackendError, BackendNotFoundError
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from yiemagent_nb.backends.redaction import Redactor
+from yiemagent_nb.backends.http.redaction import Redactor
 from yiemagent_nb.core.errors import BackendError, MalformedResponseError
 from yiemagent_nb.core.reading.fields import as_mapping
 from yiemagent_nb.core.reading.server_errors import error_body, quote, server_error

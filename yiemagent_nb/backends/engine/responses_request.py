@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, cast
 
-from yiemagent_nb.backends.encoding import as_message, dump, join_body
-from yiemagent_nb.backends.tool_choice import named_tool
+from yiemagent_nb.backends.engine.encoding import as_message, dump, join_body
+from yiemagent_nb.backends.engine.tool_choice import named_tool
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.messages import AssistantMessage, ReasoningContent, TextContent, ToolCall
 from yiemagent_nb.core.reading.fields import as_mapping, text_of

@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from yiemagent_nb.backends.engine.model_list import can_chat
 from yiemagent_nb.backends.kinds import USUAL_PORTS, title_of
-from yiemagent_nb.backends.model_list import can_chat
 from yiemagent_nb.core.errors import BackendError
 
 if TYPE_CHECKING:
-    from yiemagent_nb.backends.http import HttpConnection
+    from yiemagent_nb.backends.http.connection import HttpConnection
 
 __all__ = ["LocalServer", "find_local_servers", "probe", "recognise"]
 
@@ -168,8 +168,8 @@ async def _is_open(port: int) -> bool:
 
 def _connect(port: int, patience: float) -> HttpConnection:
     # The HTTP library takes long to load, and is needed only where something listens.
-    from yiemagent_nb.backends.http import HttpConnection, Timeouts  # noqa: PLC0415
-    from yiemagent_nb.backends.retry import RetryPolicy  # noqa: PLC0415
+    from yiemagent_nb.backends.http.connection import HttpConnection, Timeouts  # noqa: PLC0415
+    from yiemagent_nb.backends.http.retry import RetryPolicy  # noqa: PLC0415
 
     timeouts = Timeouts(connect=patience, first_byte=patience, between_bytes=patience, write=patience)
     return HttpConnection(f"http://{_HOST}:{port}", headers={}, timeouts=timeouts, retries=RetryPolicy(0))

@@ -13,11 +13,11 @@ from typing import Any, Self, cast
 
 from pydantic import SecretStr
 
-from yiemagent_nb.backends.forced_call import call_chunk, choose_tools, forced_call_request
-from yiemagent_nb.backends.http import HttpConnection, Timeouts
-from yiemagent_nb.backends.local_server import LocalServer
+from yiemagent_nb.backends.http.connection import HttpConnection, Timeouts
+from yiemagent_nb.backends.http.retry import RetryPolicy
+from yiemagent_nb.backends.local.forced_call import call_chunk, choose_tools, forced_call_request
+from yiemagent_nb.backends.local.server import LocalServer
 from yiemagent_nb.backends.openai_compatible import Health, OpenAICompatible
-from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.core.backend import OpenAIMessages
 from yiemagent_nb.core.errors import (
     BackendConnectionError,

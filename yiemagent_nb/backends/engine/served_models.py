@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from yiemagent_nb.backends.habits import Habits
-from yiemagent_nb.backends.http import HttpConnection
+from yiemagent_nb.backends.engine.habits import Habits
+from yiemagent_nb.backends.http.connection import HttpConnection
 from yiemagent_nb.backends.prices import PriceTable
 from yiemagent_nb.core.errors import BackendNotFoundError
 from yiemagent_nb.core.models import LlmModel, ModelCost

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import copy
 import inspect
 import json
@@ -17,16 +16,18 @@ import ssl
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, cast
-from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
+from typing import Any, Protocol
+from urllib.parse import unquote_to_bytes, urlsplit
 
 import httpx2
 from pydantic import SecretStr
 
-from yiemagent_nb.backends.bodies import parse_json, plain_text
-from yiemagent_nb.backends.network_errors import connection_error, connection_timeout
-from yiemagent_nb.backends.redaction import Redactor, checked_key, mask_logs
-from yiemagent_nb.backends.retry import Attempts, RetryPolicy, read_retry_after
+from yiemagent_nb.backends.http.answer import Answer
+from yiemagent_nb.backends.http.bodies import parse_json, plain_text
+from yiemagent_nb.backends.http.network_errors import connection_error, connection_timeout
+from yiemagent_nb.backends.http.redaction import Redactor, checked_key, mask_logs
+from yiemagent_nb.backends.http.retry import Attempts, RetryPolicy, read_retry_after
+from yiemagent_nb.backends.http.urls import is_loopback, origin_of, split_url, without_login
 from yiemagent_nb.core.errors import (
     BackendError,
     BackendNotFoundError,
@@ -37,20 +38,14 @@ from yiemagent_nb.core.errors import (
 from yiemagent_nb.core.reading.server_errors import quote, server_error
 
 __all__ = [
-    "Answer",
     "AsyncHttpClient",
     "HttpConnection",
     "RequestBody",
     "Timeouts",
-    "is_loopback",
-    "origin_of",
-    "split_url",
-    "without_login",
 ]
 
 _MAX_ERROR_BYTES = 65_536
 _OK, _REDIRECT, _ERROR = 200, 300, 400
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - recognised, not bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,53 +80,6 @@ class AsyncHttpClient(Protocol):
     async def send(self, request: Any, *, stream: bool) -> Any:
         """Send it; with ``stream`` the body is left to be read."""
         ...
-
-
-def is_loopback(url: str) -> bool:
-    """Whether a URL names this machine."""
-    return (urlsplit(url).hostname or "") in _LOOPBACK
-
-
-def split_url(url: str) -> SplitResult:
-    """The parts of a web address.
-
-    Raises:
-        InvalidParametersError: It is none, or has a query. The error does not repeat what may be a
-            password in it.
-    """
-    try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        is_address = is_address and "@" not in parts.path  # what stands before is the rest of a password
-    except ValueError:
-        parts = None
-        is_address = False
-    if parts is None or not is_address:
-        shown = quote(url.rpartition("@")[2].partition("?")[0], 100)
-        raise InvalidParametersError(f"base_url {shown!r} is no web address.", "Give it as http://host:port/v1.")
-    if parts.query or parts.fragment:
-        raise InvalidParametersError(
-            f"The base_url of {parts.hostname} has a query or a fragment, behind which no path can stand.",
-            "Leave it out: keys go into api_key or headers, all else into extra_body. At Azure use "
-            "https://NAME.openai.azure.com/openai/v1, with the key as api_key and the deployment as model.",
-        )
-    return parts
-
-
-def origin_of(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port of a web address.
-
-    Raises:
-        InvalidParametersError: It is none.
-    """
-    parts = split_url(url)
-    return parts.scheme, parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def without_login(url: str) -> str:
-    """A web address without the name and password that may stand in it."""
-    parts = split_url(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 class RequestBody(bytes):
@@ -394,154 +342,6 @@ class HttpConnection:
     def silent(self) -> BackendTimeoutError:
         """The error for a body that stopped coming."""
         return _timeout(self.shown, self._timeouts, began=True)
-
-
-class Answer:
-    """The answer to one request: its head, and its body as it comes.
-
-    Args:
-        connection: Whose errors it raises.
-        response: httpx's response, its body unread.
-        between_bytes: Seconds from one chunk of the body to the next; None leaves it to the client.
-    """
-
-    def __init__(self, connection: HttpConnection, response: Any, between_bytes: float | None) -> None:
-        self.status: int = response.status_code
-        self.headers: Mapping[str, str] = response.headers
-        self.media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        self._connection = connection
-        self._response = response
-        encoded = self.headers.get("content-encoding", "identity") != "identity"
-        body = response.aiter_bytes() if encoded or response.is_stream_consumed else response.stream
-        self._chunks = cast("AsyncGenerator[bytes, None]", aiter(body))
-        self._next = self._chunks.__anext__
-        self._watch = None if between_bytes is None else _IdleWatch(between_bytes)
-
-    async def __aenter__(self) -> Self:
-        """The answer itself."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Give the connection back."""
-        await self.aclose()
-
-    async def chunk(self) -> bytes:
-        """The next chunk of the body; empty at its end.
-
-        Raises:
-            BackendError: The connection broke, or nothing came for too long.
-        """
-        chunk = await self._chunk()
-        if isinstance(chunk, bytes):
-            return chunk
-        try:
-            raise chunk
-        finally:
-            del chunk  # its traceback holds this frame
-
-    async def read(self, limit: int | None = None) -> bytes:
-        """The rest of the body, or its first ``limit`` bytes.
-
-        Raises:
-            BackendError: As in ``chunk``.
-        """
-        content, failure = await self.read_or_failure(limit)
-        if failure is None:
-            return content
-        try:
-            raise failure
-        finally:
-            del failure
-
-    async def read_or_failure(self, limit: int | None = None) -> tuple[bytes, BaseException | None]:
-        """The rest of the body, or its first ``limit`` bytes; and what ``read`` would raise after them."""
-        chunks: list[bytes] = []
-        size = 0
-        while limit is None or size < limit:
-            chunk = await self._chunk()
-            if not isinstance(chunk, bytes):
-                return b"".join(chunks), chunk
-            if not chunk:
-                break
-            chunks.append(chunk)
-            size += len(chunk)
-        return b"".join(chunks), None
-
-    async def _chunk(self) -> bytes | BaseException:
-        watch = self._watch
-        try:
-            if watch is None:
-                return await self._next()
-            watch.turn += 1
-            watch.task = asyncio.current_task()
-            chunk = await self._next()
-            watch.task = None
-        except StopAsyncIteration:
-            return b""
-        except Exception as error:
-            return self._connection.interrupted(error)
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError) and watch is not None and watch.expired():
-                return self._connection.silent()
-            return error.with_traceback(None)
-        return chunk
-
-    async def aclose(self) -> None:
-        """Give the connection back, or close it where the body was not read to its end."""
-        if self._watch is not None:
-            self._watch.stop()
-        await self._chunks.aclose()
-        await self._response.aclose()
-
-    async def drain(self, seconds: float = 0.25) -> None:
-        """Read to the end of the body, which the server has announced, so that the connection stays.
-
-        One that does not end the body in time costs its connection and nothing else.
-        """
-        with contextlib.suppress(TimeoutError, BackendError):
-            async with asyncio.timeout(seconds):
-                while await self.chunk():
-                    pass
-
-
-class _IdleWatch:
-    """Wakes a task that waits too long for a chunk.
-
-    One timer looks four times in ``seconds`` whether the reader still has its ``turn`` from before,
-    instead of one timer a chunk. It cancels the ``task`` that waits, as ``asyncio.timeout`` does,
-    and ``expired`` takes that back.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.turn = 0
-        self.task: asyncio.Task[Any] | None = None
-        self._seconds = seconds
-        self._loop = asyncio.get_running_loop()
-        self._since = self._loop.time()
-        self._seen = 0
-        self._cancelled: asyncio.Task[Any] | None = None
-        self._cancelling = 0
-        self._timer = self._loop.call_later(seconds / 4, self._look)
-
-    def expired(self) -> bool:
-        """Whether the cancellation that ended the wait was the watch's own."""
-        self.task = None
-        cancelled, self._cancelled = self._cancelled, None
-        return cancelled is not None and cancelled.uncancel() <= self._cancelling
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._timer.cancel()
-
-    def _look(self) -> None:
-        now = self._loop.time()
-        if self.turn != self._seen or self.task is None:
-            self._seen, self._since = self.turn, now
-        elif now >= self._since + self._seconds:
-            self._cancelled, self._cancelling = self.task, self.task.cancelling()
-            self.task.cancel()
-            return
-        self._timer = self._loop.call_later(self._seconds / 4, self._look)
 
 
 async def _close_with_loop(kept: weakref.ref[httpx2.AsyncClient]) -> AsyncGenerator[None]:

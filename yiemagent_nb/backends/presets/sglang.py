@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from yiemagent_nb.backends.habits import ALL_EFFORTS, Habits
+from yiemagent_nb.backends.engine.habits import ALL_EFFORTS, Habits
 from yiemagent_nb.backends.kinds import SGLANG
 from yiemagent_nb.core.errors import BackendError
 

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urljoin, urlsplit
 
-from yiemagent_nb.backends.habits import Habits
-from yiemagent_nb.backends.http import HttpConnection, is_loopback, origin_of
+from yiemagent_nb.backends.engine.habits import Habits
+from yiemagent_nb.backends.engine.model_list import shown_names
+from yiemagent_nb.backends.engine.probing import find_local_servers
+from yiemagent_nb.backends.http.connection import HttpConnection
+from yiemagent_nb.backends.http.network_errors import CERTIFICATE, Cause, cause_of, speaks_tls
+from yiemagent_nb.backends.http.proxies import Proxy, proxy_for
+from yiemagent_nb.backends.http.urls import is_loopback, origin_of
 from yiemagent_nb.backends.kinds import USUAL_PORTS
-from yiemagent_nb.backends.model_list import shown_names
-from yiemagent_nb.backends.network_errors import CERTIFICATE, Cause, cause_of, speaks_tls
-from yiemagent_nb.backends.probing import find_local_servers
-from yiemagent_nb.backends.proxies import Proxy, proxy_for
 from yiemagent_nb.core.errors import (
     AuthenticationError,
     BackendConnectionError,

@@ -13,9 +13,10 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, TypedDict, cast
 
 from pydantic import SecretStr
 
-from yiemagent_nb.backends.http import AsyncHttpClient, Timeouts, split_url
+from yiemagent_nb.backends.http.connection import AsyncHttpClient, Timeouts
+from yiemagent_nb.backends.http.retry import RetryPolicy
+from yiemagent_nb.backends.http.urls import split_url
 from yiemagent_nb.backends.prices import PriceTable
-from yiemagent_nb.backends.retry import RetryPolicy
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.models import LlmModel, ModelCost
 from yiemagent_nb.core.reading.server_errors import quote

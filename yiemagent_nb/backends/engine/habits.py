@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
+from yiemagent_nb.backends.engine.model_list import read_models
+from yiemagent_nb.backends.http.network_errors import NOTHING_LISTENS, Cause, cause_of
 from yiemagent_nb.backends.kinds import Kind
-from yiemagent_nb.backends.model_list import read_models
-from yiemagent_nb.backends.network_errors import NOTHING_LISTENS, Cause, cause_of
 from yiemagent_nb.core.errors import AuthenticationError, BackendError
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel, nearest_thinking_level
 
 if TYPE_CHECKING:
-    from yiemagent_nb.backends.http import HttpConnection
+    from yiemagent_nb.backends.http.connection import HttpConnection
 
 __all__ = ["AGAIN", "ALL_EFFORTS", "Api", "Habits", "Lessons", "RequestPlan", "Thinking", "is_refusal"]
 

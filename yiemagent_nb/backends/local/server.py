@@ -21,7 +21,7 @@ from yiemagent_nb.core.reading.server_errors import quote
 
 __all__ = ["LocalServer"]
 
-_PROGRAM = Path(__file__).with_name("local_child.py")
+_PROGRAM = Path(__file__).with_name("child.py")
 _LAST_LINES = 12
 _PATIENCE = 3.0
 _MOMENT = 1.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from yiemagent_nb.backends.encoding import as_message, dump, join_body
-from yiemagent_nb.backends.tool_choice import named_tool
+from yiemagent_nb.backends.engine.encoding import as_message, dump, join_body
+from yiemagent_nb.backends.engine.tool_choice import named_tool
 from yiemagent_nb.core.reading.fields import as_mapping
 from yiemagent_nb.core.request import RequestMessages, WireMessage
 

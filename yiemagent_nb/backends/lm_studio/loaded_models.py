@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from yiemagent_nb.backends.across_loops import SharedWork, Turns
-from yiemagent_nb.backends.bodies import read_response
-from yiemagent_nb.backends.encoding import dump
-from yiemagent_nb.backends.http import HttpConnection
-from yiemagent_nb.backends.lm_studio_models import Catalogue, Instance, ListedModel, list_models
+from yiemagent_nb.backends.engine.encoding import dump
+from yiemagent_nb.backends.http.bodies import read_response
+from yiemagent_nb.backends.http.connection import HttpConnection
+from yiemagent_nb.backends.lm_studio.across_loops import SharedWork, Turns
+from yiemagent_nb.backends.lm_studio.listed_models import Catalogue, Instance, ListedModel, list_models
 from yiemagent_nb.core.errors import (
     AuthenticationError,
     BackendConnectionError,
@@ -29,7 +29,7 @@ from yiemagent_nb.core.errors import (
 from yiemagent_nb.core.models import LlmModel
 from yiemagent_nb.core.reading.fields import as_mapping
 
-__all__ = ["Known", "Memory"]
+__all__ = ["Known", "LoadedModels"]
 
 _FRESH = 2.0
 """Seconds for which a list of models is not asked for again before a first question."""
@@ -55,7 +55,7 @@ class Known(NamedTuple):
         return model.model_copy(update=facts)
 
 
-class Memory:
+class LoadedModels:
     """The models of one server, as far as one backend knows of them.
 
     Args:

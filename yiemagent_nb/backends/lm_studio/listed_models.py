@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from yiemagent_nb.backends.http import HttpConnection
-from yiemagent_nb.backends.model_list import read_models
+from yiemagent_nb.backends.engine.model_list import read_models
+from yiemagent_nb.backends.http.connection import HttpConnection
 from yiemagent_nb.core.errors import BackendNotFoundError
 from yiemagent_nb.core.reading.fields import as_mapping
 from yiemagent_nb.core.reading.server_errors import error_body, server_error

@@ -10,17 +10,18 @@ from typing import Any, Final, Literal, Self, Unpack
 
 from pydantic import SecretStr
 
-from yiemagent_nb.backends.bodies import read_response
-from yiemagent_nb.backends.chat_stream import ChatStreamReader
-from yiemagent_nb.backends.diagnosis import diagnose, unknown_model
-from yiemagent_nb.backends.habits import AGAIN, Api, Habits, Lessons
-from yiemagent_nb.backends.http import HttpConnection, Timeouts, split_url, without_login
-from yiemagent_nb.backends.model_list import shown_names
-from yiemagent_nb.backends.options import ServerOptions, checked, explained, normalised_url, spelled_out
+from yiemagent_nb.backends.engine.diagnosis import diagnose, unknown_model
+from yiemagent_nb.backends.engine.habits import AGAIN, Api, Habits, Lessons
+from yiemagent_nb.backends.engine.model_list import shown_names
+from yiemagent_nb.backends.engine.options import ServerOptions, checked, explained, normalised_url, spelled_out
+from yiemagent_nb.backends.engine.request_writer import OPTIONS_OF_REQUESTS, Question, Request, RequestWriter
+from yiemagent_nb.backends.engine.served_models import ServedModels
+from yiemagent_nb.backends.engine.stream_reader import StreamReader
+from yiemagent_nb.backends.http.bodies import read_response
+from yiemagent_nb.backends.http.connection import HttpConnection, Timeouts
+from yiemagent_nb.backends.http.retry import Attempts, RetryPolicy
+from yiemagent_nb.backends.http.urls import split_url, without_login
 from yiemagent_nb.backends.prices import PriceTable
-from yiemagent_nb.backends.request_writer import OPTIONS_OF_REQUESTS, Question, Request, RequestWriter
-from yiemagent_nb.backends.retry import Attempts, RetryPolicy
-from yiemagent_nb.backends.served_models import ServedModels
 from yiemagent_nb.core.backend import OpenAIMessages
 from yiemagent_nb.core.errors import (
     AuthenticationError,
@@ -258,7 +259,7 @@ class ModelServer:
             if request.first_piece != told:
                 yield request.first_piece
                 told = request.first_piece
-            reader = ChatStreamReader(self._http.redacted)
+            reader = StreamReader(self._http.redacted)
             try:
                 async with await self._http.open(_PATHS[request.plan.api], request.body) as answer:
                     reader.begin(answer.media_type)

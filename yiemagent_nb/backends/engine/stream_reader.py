@@ -10,14 +10,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from yiemagent_nb.backends.bodies import no_json, response_or_error
-from yiemagent_nb.backends.redaction import Redactor
-from yiemagent_nb.backends.sse import SseDecoder
+from yiemagent_nb.backends.http.bodies import no_json, response_or_error
+from yiemagent_nb.backends.http.redaction import Redactor
+from yiemagent_nb.backends.http.sse import SseDecoder
 from yiemagent_nb.core.errors import BackendError, MalformedResponseError, StreamInterruptedError
 from yiemagent_nb.core.reading.fields import REASONING_FIELDS
 from yiemagent_nb.core.reading.server_errors import error_body, quote, server_error
 
-__all__ = ["ChatStreamReader"]
+__all__ = ["StreamReader"]
 
 _DONE = "[DONE]"
 _PAGE_BYTES = 200
@@ -30,7 +30,7 @@ _ENDS = frozenset({"response.completed", "response.incomplete", "response.done",
 _ERRORS = frozenset({"error", "response.failed", "response.error"})
 
 
-class ChatStreamReader:
+class StreamReader:
     """Reads one answer, be it a stream of events or, against the request, JSON or a page in one piece.
 
     ``shown`` says whether something of the answer was given back, ``done`` whether the server said

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from yiemagent_nb.backends.chat_request import ChatRequest, chat_fields
-from yiemagent_nb.backends.habits import Api, Habits, Lessons, RequestPlan
-from yiemagent_nb.backends.http import RequestBody
-from yiemagent_nb.backends.options import ServerOptions
-from yiemagent_nb.backends.responses_request import ResponsesRequest, responses_fields
-from yiemagent_nb.backends.tool_choice import apply_tool_choice
+from yiemagent_nb.backends.engine.chat_request import ChatRequest, chat_fields
+from yiemagent_nb.backends.engine.habits import Api, Habits, Lessons, RequestPlan
+from yiemagent_nb.backends.engine.options import ServerOptions
+from yiemagent_nb.backends.engine.responses_request import ResponsesRequest, responses_fields
+from yiemagent_nb.backends.engine.tool_choice import apply_tool_choice
+from yiemagent_nb.backends.http.connection import RequestBody
 from yiemagent_nb.core.backend import OpenAIMessages
 from yiemagent_nb.core.messages import AssistantMessage
 from yiemagent_nb.core.models import LlmModel, ModelCost, ThinkingLevel

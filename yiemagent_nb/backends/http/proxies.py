@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from yiemagent_nb.backends.http import is_loopback
+from yiemagent_nb.backends.http.urls import is_loopback
 
 __all__ = ["Proxy", "proxy_for"]
 

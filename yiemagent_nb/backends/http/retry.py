@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from yiemagent_nb.backends.network_errors import Cause, cause_of
+from yiemagent_nb.backends.http.network_errors import Cause, cause_of
 from yiemagent_nb.core.errors import BackendError, BackendTimeoutError
 from yiemagent_nb.core.reading.server_errors import is_loading, is_retryable
 

@@ -12,12 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, Unpack
 
-from yiemagent_nb.backends.habits import AGAIN, Api, Habits, Lessons, RequestPlan, Thinking
-from yiemagent_nb.backends.http import HttpConnection
+from yiemagent_nb.backends.engine.habits import AGAIN, Api, Habits, Lessons, RequestPlan, Thinking
+from yiemagent_nb.backends.engine.model_server import ModelServer
+from yiemagent_nb.backends.engine.options import ServerOptions, normalised_url, with_fields
+from yiemagent_nb.backends.http.connection import HttpConnection
 from yiemagent_nb.backends.kinds import LM_STUDIO
-from yiemagent_nb.backends.lm_studio_memory import Memory
-from yiemagent_nb.backends.model_server import ModelServer
-from yiemagent_nb.backends.options import ServerOptions, normalised_url, with_fields
+from yiemagent_nb.backends.lm_studio.loaded_models import LoadedModels
 from yiemagent_nb.core.errors import BackendError, BackendNotFoundError, ContextLengthError, InvalidParametersError
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel, nearest_thinking_level
 from yiemagent_nb.core.reading.fields import as_mapping
@@ -46,7 +46,7 @@ class LMStudioHabits(Habits, kind=LM_STUDIO):
     """What LM Studio takes.
 
     Args:
-        memory: What is known of its models, and how they are loaded.
+        loaded: What is known of its models, and how they are loaded.
     """
 
     start_hint: ClassVar[str] = (
@@ -58,14 +58,14 @@ class LMStudioHabits(Habits, kind=LM_STUDIO):
     )
     tool_choices: ClassVar[frozenset[str]] = frozenset({"auto", "none", "required"})
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, loaded: LoadedModels) -> None:
         super().__init__()
-        self.memory: Final = memory
+        self.loaded: Final = loaded
 
     def describe(self, model_id: str, base_url: str) -> LlmModel:
         """What the server said of a model, once it was asked."""
         model = super().describe(model_id, base_url)
-        known = self.memory.known(model_id)
+        known = self.loaded.known(model_id)
         return model if known is None else known.facts(model)
 
     async def models(self, http: HttpConnection) -> list[LlmModel]:
@@ -76,7 +76,7 @@ class LMStudioHabits(Habits, kind=LM_STUDIO):
         Raises:
             BackendError: The server could not be asked.
         """
-        chatting = [listed for listed in (await self.memory.look(http)).models if listed.chats]
+        chatting = [listed for listed in (await self.loaded.look(http)).models if listed.chats]
         chatting.sort(key=lambda listed: (not listed.instances, not listed.calls_tools))
         return [self.describe(name, http.base_url) for listed in chatting for name in listed.names]
 
@@ -86,11 +86,11 @@ class LMStudioHabits(Habits, kind=LM_STUDIO):
         Raises:
             BackendError: It cannot be loaded, or not with the context that it must have.
         """
-        return await self.memory.ready(model, http)
+        return await self.loaded.ready(model, http)
 
     def thinking(self, level: ThinkingLevel, model: LlmModel, lessons: Lessons) -> Thinking:
         """An effort, as the model's own settings name it; nothing for a model without any."""
-        known = self.memory.known(model.id)
+        known = self.loaded.known(model.id)
         settings = None if known is None else known.listed.reasoning
         if settings is None:
             return super().thinking(level, model, lessons)
@@ -107,7 +107,7 @@ class LMStudioHabits(Habits, kind=LM_STUDIO):
 
     def fields(self, fields: dict[str, Any], plan: RequestPlan) -> dict[str, Any]:
         """The instance that is asked, and a response format that is understood."""
-        known = self.memory.known(plan.model.id)
+        known = self.loaded.known(plan.model.id)
         if known is not None and known.instance is not None:
             fields["model"] = known.instance.id
         kind = (as_mapping(fields.get("response_format")) or {}).get("type")
@@ -123,7 +123,7 @@ class LMStudioHabits(Habits, kind=LM_STUDIO):
         is_unknown = isinstance(error, BackendNotFoundError) and not _WRONG_PATH.search(words)
         if AGAIN in plan.lessons or plan.model.loaded is not True or not (is_gone or is_unknown):
             return super().learn(error, plan)
-        self.memory.forget(plan.model)
+        self.loaded.forget(plan.model)
         return {AGAIN: True}
 
     def hint(self, error: BackendError, model: str) -> str:
@@ -148,7 +148,7 @@ class LMStudioHabits(Habits, kind=LM_STUDIO):
         return super().hint(error, model)
 
     def _context_hint(self, model: str) -> str:
-        known = self.memory.known(model)
+        known = self.loaded.known(model)
         has = None if known is None or known.instance is None else known.instance.context_length
         can = None if known is None else known.listed.max_context
         if has is None:
@@ -214,14 +214,14 @@ class LMStudio(ModelServer):
         if ttl is not None:
             _check_positive("ttl", ttl)
             with_fields(options, "extra_body", {"ttl": ttl})
-        self._memory = Memory(context_length, loads=load and ttl is None)
+        self._loaded = LoadedModels(context_length, loads=load and ttl is None)
         address = _NATIVE_BASE.sub("/v1", normalised_url(base_url))
-        super().__init__(model, base_url=address, habits=LMStudioHabits(self._memory), api=api, **options)
+        super().__init__(model, base_url=address, habits=LMStudioHabits(self._loaded), api=api, **options)
 
     async def _listed(self, http: HttpConnection) -> list[LlmModel]:
         models = await super()._listed(http)
         own = self._models.chosen
-        if own is None or any(model.id == own.id for model in models) or self._memory.known(own.id) is None:
+        if own is None or any(model.id == own.id for model in models) or self._loaded.known(own.id) is None:
             return models
         # A quantization is not listed by its own name, but may be asked for by it.
         return sorted([self.describe_model(own.id), *models], key=lambda model: model.loaded is not True)
@@ -245,7 +245,7 @@ class LMStudio(ModelServer):
         chosen = await self._models.first(self._http) if model is None else self._models.describe(model)
         self._models.forget(chosen)
         try:
-            return await self._memory.load(chosen, self._http, context_length)
+            return await self._loaded.load(chosen, self._http, context_length)
         except BackendError as error:
             raise self._explained(error, chosen.id) from None
 
@@ -263,7 +263,7 @@ class LMStudio(ModelServer):
         name = chosen.id if isinstance(chosen, LlmModel) else chosen
         self._models.forget_all()
         try:
-            await self._memory.unload(name, self._http)
+            await self._loaded.unload(name, self._http)
         except BackendError as error:
             raise self._explained(error, name or "") from None
 
