@@ -271,3 +271,17 @@ async def test_reasoning_does_not_go_from_one_unknown_server_to_another() -> Non
         await agent.prompt("hi")
     assert "reasoning_content" in first.requests[1].body["messages"][1]
     assert "reasoning_content" not in json.dumps(second.requests[0].body)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"http": {"headers": {"Content-Type": "text/plain"}}, "body": ["Not Found"]}, 'no JSON: "Not Found"'),
+        ({"body": "{}"}, "an empty JSON object"),
+    ],
+)
+async def test_what_is_no_answer_is_told_in_the_servers_words(answer: Mapping[str, Any], words: str) -> None:
+    async with CaseServer(answer) as server, OpenAICompatible(server.base_url, "m", retries=0) as backend:
+        error = (await Agent(backend).prompt("hi")).error_message or ""
+    assert words in error
+    assert "llm_call" not in error

@@ -156,7 +156,8 @@ class ModelServer:
             tools: What the model may call, in OpenAI's form.
             model: Which model answers, in place of this backend's.
             thinking_level: How much it should think.
-            signal: Ends the answer when it is set.
+            signal: Looked at between the pieces of an answer. To end it at once, close the iterator
+                or cancel the coroutine, as an agent does.
             **options: Fields of the request, in place of this backend's: ``temperature=0``, …;
                 ``stream`` says whether the answer comes in pieces.
 
@@ -265,7 +266,7 @@ class ModelServer:
                     reader.begin(answer.media_type)
                     count = 0
                     while not reader.over and not (signal is not None and signal.aborted):
-                        for piece in reader.feed(b"" if reader.error else await answer.chunk()):
+                        for piece in reader.feed(b"" if reader.error else await answer.chunk_or_failure()):
                             yield piece
                             count += 1
                             if not count % _EVENTS_PER_BREATH:

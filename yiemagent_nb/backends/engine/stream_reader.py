@@ -87,8 +87,8 @@ class StreamReader:
             return isinstance(choice, dict) and bool(cast("dict[str, Any]", choice).get("finish_reason"))
         return bool(last.get("usage"))
 
-    def feed(self, data: bytes) -> list[Mapping[str, Any]]:
-        """The chunks that ``data`` completes; no bytes are the end of the body.
+    def feed(self, data: bytes | BaseException) -> list[Mapping[str, Any]]:
+        """The chunks that ``data`` completes; no bytes are the end of the body, an exception is raised.
 
         Raises:
             BackendError: The stream carries an error, or ended before it began. What came before
@@ -96,6 +96,8 @@ class StreamReader:
         """
         if self.error is not None:
             raise self.error
+        if not isinstance(data, bytes):
+            raise data
         chunks: list[Mapping[str, Any]] = []
         self.error = (self._read_whole if self._is_whole else self._read)(data, chunks)
         if self.error is not None:
@@ -189,8 +191,9 @@ class StreamReader:
             )
 
     def _nothing(self) -> MalformedResponseError | StreamInterruptedError:
-        if self._page.lstrip().startswith(b"<"):
-            return no_json(self._page, "text/html", self._redactor)
+        page = self._page.lstrip()
+        if page.startswith(b"<") or (page and self._media_type.startswith("text/") and "event" not in self._media_type):
+            return no_json(self._page, "text/html" if page.startswith(b"<") else self._media_type, self._redactor)
         return StreamInterruptedError(
             "The server closed the connection before its answer began.", "Ask again, or look at the server's log."
         )

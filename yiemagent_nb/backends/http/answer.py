@@ -50,7 +50,7 @@ class Answer:
         Raises:
             BackendError: The connection broke, or nothing came for too long.
         """
-        chunk = await self._chunk()
+        chunk = await self.chunk_or_failure()
         if isinstance(chunk, bytes):
             return chunk
         try:
@@ -77,7 +77,7 @@ class Answer:
         chunks: list[bytes] = []
         size = 0
         while limit is None or size < limit:
-            chunk = await self._chunk()
+            chunk = await self.chunk_or_failure()
             if not isinstance(chunk, bytes):
                 return b"".join(chunks), chunk
             if not chunk:
@@ -86,7 +86,8 @@ class Answer:
             size += len(chunk)
         return b"".join(chunks), None
 
-    async def _chunk(self) -> bytes | BaseException:
+    async def chunk_or_failure(self) -> bytes | BaseException:
+        """The next chunk of the body, empty at its end; or what ``chunk`` would raise."""
         watch = self._watch
         try:
             if watch is None:

@@ -51,6 +51,11 @@ def response_or_error(content: bytes, media_type: str, redactor: Redactor) -> Ma
             "The server's answer is JSON, but no object; expected a response with choices or output.",
             "Check the base URL: it usually ends in /v1.",
         )
+    if not response:
+        return MalformedResponseError(
+            "The server's answer is an empty JSON object; expected a response with choices or output.",
+            "Look at the server's log.",
+        )
     return redactor.clean_labels(response)
 
 
