@@ -169,7 +169,7 @@ async def test_an_error_tells_what_happened_what_to_do_and_its_code(
 
     await notebook.say("one")
     await (await server.asked()).refuse(401, message="Incorrect API key provided. Get one. It is free.")
-    await check(0, "Incorrect API key provided. Get one. It is free.", "key", "AUTHENTICATION")
+    await check(0, "Incorrect API key provided. Get one. It is free", "key", "AUTHENTICATION")
     await notebook.say("two")
     await (await server.asked()).refuse(400, message="This model's maximum context length is 4096 tokens.")
     await check(1, "maximum context length is 4096 tokens", "horten", "CONTEXT_LENGTH_EXCEEDED")
