@@ -215,6 +215,8 @@ async def test_a_second_view_and_a_reloaded_page_show_the_same(open_notebook: Op
     assert await logs[0].text_content() == await logs[1].text_content()
     # The model gives its second call the same id as the first, as some servers do.
     await notebook.say("And once more?", index=1)
+    # The other view may not know yet that something was said.
+    await expect(notebook.widget(0).locator(".yna-markdown")).to_have_count(2)
     await notebook.until_ready()
     await expect(notebook.widget(0).locator(".yna-said")).to_have_count(2)
     before = await notebook.widget(0).locator(".yna-said, .yna-markdown, .yna-call-row").all_text_contents()
