@@ -415,8 +415,11 @@ class Agent:
             model: The model to ask it for; default: its own.
         """
         _require_callable("llm_call", llm_call)
-        self._config.model = _as_model(model, llm_call)
+        chosen = _as_model(model, llm_call)
+        # The run may be on another thread: it never sees one backend's model with the other backend.
+        self._config.model = None
         self._config.llm_call = llm_call
+        self._config.model = chosen
         self._tell_backend()
 
     def set_tools(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
