@@ -289,6 +289,29 @@ async def test_a_refusal_that_stays_is_told_and_nothing_is_kept_of_it() -> None:
     assert [request.body["reasoning"].get("summary") for request in server.requests] == ["auto", None, "auto"]
 
 
+async def test_a_refusal_that_no_request_can_mend_is_told_at_once() -> None:
+    refused = refusal("The encrypted content for item rs_1 could not be verified.")
+    async with (
+        CaseServer(sequence(refused)) as server,
+        OpenAI("gpt-5.4", base_url=server.base_url, api_key=KEY) as backend,
+    ):
+        answer = await Agent(backend).prompt("hi")
+    assert "could not be verified" in (answer.error_message or "")
+    assert len(server.requests) == 1
+
+
+async def test_a_server_that_always_finds_something_else_is_given_up() -> None:
+    words = "Unsupported value. Supported values are: '{}'."
+    refused = [refusal(words.format(effort), "reasoning.effort") for effort in ("low", "high") * 20]
+    async with (
+        CaseServer(sequence(*refused)) as server,
+        OpenAI("gpt-8", base_url=server.base_url, api_key=KEY) as backend,
+    ):
+        answer = await Agent(backend, thinking_level="medium").prompt("hi")
+    assert "Unsupported value" in (answer.error_message or "")
+    assert len(server.requests) == 9
+
+
 @pytest.mark.parametrize(
     "words", ["Invalid schema for function 'summarize_text'.", "encrypted volumes are full", "think again"]
 )

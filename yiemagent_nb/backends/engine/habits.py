@@ -46,6 +46,8 @@ ALL_EFFORTS: Final[Mapping[ThinkingLevel, str]] = {
 """All words for efforts, as servers with a chat template take them."""
 
 _REFUSALS = frozenset({400, 404, 422})
+_FAILURES = frozenset({500, 501})
+"""What some servers answer where they cannot make a grammar of a schema."""
 _ABOUT_FORMATS = re.compile(
     r"response_?format|json_?schema|json schema|structured|grammar|guided|text\.format|output_config|constrain"
 )
@@ -187,7 +189,8 @@ class Habits:
             return {"reasoning_since": datetime.now(UTC)}
         if is_refusal(error) and _REASONING_FIELD.search(words):
             return {"no_reasoning_fields": True}
-        if plan.has_format and error.status is not None and _ABOUT_FORMATS.search(words):
+        may_be_about_it = is_refusal(error) or error.status in _FAILURES
+        if plan.has_format and may_be_about_it and _ABOUT_FORMATS.search(words):
             return {"format_in_words": True}
         return {}
 

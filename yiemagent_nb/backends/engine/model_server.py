@@ -38,6 +38,8 @@ __all__ = ["Health", "ModelServer"]
 _PATHS: Final[Mapping[Api, str]] = {"chat-completions": "/chat/completions", "responses": "/responses"}
 _EVENTS_PER_BREATH = 128
 """So many events may come without a pause before others on the event loop have their turn."""
+_MAX_REWRITES = 8
+"""So often a question is put otherwise, whatever its server goes on to refuse."""
 _HEALTH_SECONDS = 10.0
 """A server that takes longer to list its models cannot be used just now."""
 _NOT_OF_A_REQUEST = ServerOptions.__annotations__.keys() - {*OPTIONS_OF_REQUESTS, "stream", "extra_body"}
@@ -296,10 +298,12 @@ class ModelServer:
         more: Lessons = {} if shown else self._habits.learn(error, refused.plan)
         if isinstance(error, BackendNotFoundError) and AGAIN not in lessons and self._models.forget_first(model):
             more = {**more, AGAIN: True}
-        if not more.items() <= lessons.items():
+        if refused.rewrites < _MAX_REWRITES and not more.items() <= lessons.items():
             if AGAIN in more:
                 self._models.forget(model)
-            return await self._write(question, {**lessons, **more}, stream=stream)
+            rewritten = await self._write(question, {**lessons, **more}, stream=stream)
+            if AGAIN in more or rewritten.body != refused.body:
+                return rewritten._replace(rewrites=refused.rewrites + 1)
         if shown or not await attempts.again(error):
             raise self._explained(error, model.id) from None
         return refused

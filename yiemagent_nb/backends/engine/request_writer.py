@@ -41,11 +41,15 @@ class Question:
 
 
 class Request(NamedTuple):
-    """A request as it is sent, and the first piece of its answer, with what is known of it beforehand."""
+    """A request as it is sent, and the first piece of its answer, with what is known of it beforehand.
+
+    ``rewrites`` is how often the question was put otherwise before.
+    """
 
     plan: RequestPlan
     body: bytes
     first_piece: dict[str, Any]
+    rewrites: int = 0
 
 
 class RequestWriter:
