@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from yiemagent_nb.core.approval import Approval, Approvals, Decision, approve
+from yiemagent_nb.core.approval import Approval, Approvals, Decision, Subject, approve
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.events import ApprovalChoice, ApprovalRequested, ApprovalResolved, Event
 from yiemagent_nb.core.hooks import AgentContext
@@ -328,6 +328,98 @@ async def test_an_answer_after_the_loop_was_closed_does_no_harm() -> None:
 
     approvals, request = await asyncio.to_thread(wait_and_close)
     approvals.resolve(request.request_id, "allow_once")
+
+
+# --- A definition that changes -----------------------------------------------------------------
+
+READ_ONLY = ToolAnnotations(read_only=True)
+CHANGES: list[dict[str, Any]] = [
+    {"annotations": READ_ONLY},
+    {"annotations": READ_ONLY, "description": "Delete everything."},
+    {"label": "Look at a file"},
+    {"description": "Delete everything."},
+    {"output_schema": {"type": "object"}},
+    {"input_schema": {"type": "object"}},
+]
+
+
+def anything_but_read_only(called: Tool, _arguments: dict[str, Any]) -> Any:
+    return "allow" if called.annotations.read_only else "ask"
+
+
+@pytest.mark.requirement("Y US-004", "Y FR-005")
+@pytest.mark.parametrize("policy", [None, anything_but_read_only])
+@pytest.mark.parametrize("changes", CHANGES, ids="+".join)
+async def test_a_tool_that_changed_after_it_was_allowed_is_asked_about_again(
+    changes: dict[str, Any], policy: Any
+) -> None:
+    desk = Desk(approve(policy, ask=answering("allow_session")))
+    await desk.prepare(delete)
+    changed = dataclasses.replace(delete, **changes)
+    for _ in range(2):
+        assert isinstance(await desk.prepare(changed), PreparedToolCall)
+    assert len(desk.requests) == 2
+
+
+@pytest.mark.requirement("Y US-004")
+@pytest.mark.parametrize("answer", ["deny", "allow_once"])
+async def test_a_tool_that_calls_itself_read_only_afterwards_stays_asked_about(answer: ApprovalChoice) -> None:
+    desk = Desk(approve(ask=answering(answer)))
+    await desk.prepare(delete)
+    desk.approvals.clear()
+    for _ in range(2):
+        await desk.prepare(dataclasses.replace(delete, annotations=READ_ONLY))
+    assert len(desk.requests) == 3
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_a_change_does_not_lift_what_the_policy_denies() -> None:
+    desk = Desk(approve(lambda called, _: "deny" if called.annotations.read_only else "ask", ask=answering("deny")))
+    await desk.prepare(delete)
+    changed = dataclasses.replace(delete, annotations=READ_ONLY)
+    assert text(await desk.prepare(changed)) == "The policy does not allow this call."
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_a_server_s_tool_is_not_allowed_by_an_approval_of_a_function_that_is_described_alike() -> None:
+    desk = Desk(approve(ask=answering("allow_session")))
+    await desk.prepare(delete)
+    await desk.prepare(dataclasses.replace(delete, function=None))
+    assert len(desk.requests) == 2
+
+
+# --- What is asked about without a tool --------------------------------------------------------
+
+SAMPLING = Subject("sampling", "maths")
+
+
+async def allow_sampling(desk: Desk) -> None:
+    request = ApprovalRequested("a", "a", "sampling/createMessage", {})
+    await desk.approvals.request(SAMPLING, request, desk.signal, answering("allow_session"))
+
+
+async def test_what_servers_ask_is_covered_by_the_session_in_a_run_and_so_often() -> None:
+    desk = Desk(approve())
+    await allow_sampling(desk)
+    assert not desk.approvals.use(SAMPLING, 2)
+    for _ in range(2):
+        desk.approvals.run_began()
+        assert [desk.approvals.use(SAMPLING, 2) for _ in range(3)] == [True, True, False]
+    await allow_sampling(desk)
+    assert desk.approvals.use(SAMPLING, 2)
+    assert not desk.approvals.use(Subject("sampling", "other"), 2)
+    desk.approvals.run_ended()
+    assert not desk.approvals.use(SAMPLING, 2)
+
+
+async def test_no_tool_obtains_the_approval_of_something_else() -> None:
+    desk = Desk(approve(ask=answering("allow_session")))
+    called = dataclasses.replace(delete, function=None, source="maths", original_name="sampling/createMessage")
+    await desk.prepare(called)
+    desk.approvals.run_began()
+    assert desk.approvals.allowed_for_session(called)
+    subjects = [SAMPLING, Subject("sampling", "maths", "sampling/createMessage", Subject.of(called).definition)]
+    assert not any(desk.approvals.use(subject, 9) for subject in subjects)
 
 
 # --- Answers in code ---------------------------------------------------------------------------

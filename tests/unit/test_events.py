@@ -35,6 +35,9 @@ from yiemagent_nb.core.events import (
     MessageEnd,
     MessageStart,
     MessageUpdate,
+    QuestionAction,
+    QuestionAnswered,
+    QuestionAsked,
     QueueChanged,
     ToolExecutionEnd,
     ToolExecutionStart,
@@ -92,6 +95,8 @@ BY_KIND: dict[type[Any], st.SearchStrategy[Any]] = {
     QueueChanged: st.builds(QueueChanged, queued, queued),
     ApprovalRequested: st.builds(ApprovalRequested, names, names, names, json_objects(clean_texts), names, names),
     ApprovalResolved: st.builds(ApprovalResolved, names, names, st.sampled_from(get_args(ApprovalChoice)), names),
+    QuestionAsked: st.builds(QuestionAsked, names, names, names, st.none() | json_objects(clean_texts), names),
+    QuestionAnswered: st.builds(QuestionAnswered, names, st.sampled_from(get_args(QuestionAction))),
     AgentError: st.builds(AgentError, names, names),
     Trace: st.builds(Trace, names, json_objects(clean_texts)),
 }
@@ -160,6 +165,7 @@ HOSTILE: list[Event] = [
     ToolExecutionUpdate("a", "f", ToolResult("x", details={"\ud800": float("inf")})),
     ToolExecutionStart("a", "f", {"a": float("nan")}),
     ApprovalRequested("r", "a", "f", {"a": object()}),
+    QuestionAsked("q", "weather", "Where?", {"a": Hostile()}),
     MessageEnd("m", ToolResultMessage(tool_call_id="a", tool_name="f", details=Hostile())),
     MessageEnd("m", AssistantToolCallMessage(tool_calls=[ToolCall(name="f", arguments={"a": float("inf")})])),
 ]

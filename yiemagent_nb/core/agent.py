@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from os import PathLike
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Literal, Self, TypeVar, final, get_args, overload
+from typing import Any, Final, Literal, Self, TypeVar, cast, final, get_args, overload
 
-from yiemagent_nb.core.approval import Approval, Approvals
+from yiemagent_nb.core.approval import Approval, Approvals, Ask
 from yiemagent_nb.core.backend import Calling, DescribesModels, LlmCall, default_backend, describe_backend
 from yiemagent_nb.core.channels import Channel, Shutdown
 from yiemagent_nb.core.config import FormatMessages, LoopConfig, PrepareContext
-from yiemagent_nb.core.errors import InvalidParametersError
-from yiemagent_nb.core.events import AgentEnd, BackendChanged, Event, ToolsChanged
+from yiemagent_nb.core.errors import InvalidParametersError, YiemAgentError
+from yiemagent_nb.core.events import AgentEnd, AgentError, BackendChanged, Event, ToolsChanged, Trace
 from yiemagent_nb.core.hooks import AfterToolCall, AgentContext, BeforeToolCall, as_hooks
 from yiemagent_nb.core.hub import EventSink, Hub, Listener
 from yiemagent_nb.core.limits import Limits
@@ -20,11 +21,13 @@ from yiemagent_nb.core.messages import AssistantMessage, Message
 from yiemagent_nb.core.models import THINKING_LEVELS, LlmModel, ThinkingLevel
 from yiemagent_nb.core.openai_form import parse_messages
 from yiemagent_nb.core.output import OutputFormat
+from yiemagent_nb.core.questions import Questions
 from yiemagent_nb.core.queues import PromptInput, QueueMode, Sendable, read_prompt
 from yiemagent_nb.core.runner import Runner
 from yiemagent_nb.core.runtime import ask_in_thread, ask_nested, can_be_nested, running_loop
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.state import AgentState
+from yiemagent_nb.core.tool_source import ToolSource, merge_tools, tool_source
 from yiemagent_nb.core.tools import ExecutionMode, Tool, as_tools
 
 __all__ = ["UNCHANGED", "Agent", "Unchanged"]
@@ -55,6 +58,9 @@ class Agent:
         model: Given to the backend; a string is a model's id. Default: the backend's own.
         thinking_level: How much the model should think.
         tools: Tools and plain functions.
+        mcp_servers: MCP servers whose tools the model may call as well: ``McpServer`` objects, addresses
+            of servers, callables, and what ``read_mcp_config`` gives. They are connected side by side,
+            in the background; the first run waits for them.
         messages: A history to begin with, in any form that ``parse_messages`` reads.
         steering_mode: Whether messages on the input channel join a run one a turn or all at once.
         follow_up_mode: The same for follow-ups.
@@ -85,6 +91,7 @@ class Agent:
         model: LlmModel | str | None = None,
         thinking_level: ThinkingLevel = "off",
         tools: Iterable[Tool | Callable[..., Any]] = (),
+        mcp_servers: Any = (),
         messages: Iterable[Message | Mapping[str, Any] | str] = (),
         steering_mode: QueueMode = "one_at_a_time",
         follow_up_mode: QueueMode = "one_at_a_time",
@@ -122,7 +129,11 @@ class Agent:
             options=dict(options or {}),
             text_tool_calls=text_tool_calls,
         )
-        self._context = AgentContext(system_prompt, parse_messages(messages), as_tools(tools))
+        self._own_tools = as_tools(tools)
+        self._source: ToolSource | None = None
+        self._nested = 0
+        self._attending: set[object] = set()
+        self._context = AgentContext(system_prompt, parse_messages(messages), dict(self._own_tools))
         self._hub = Hub()
         self._hub.set_sink(event_sink)
         self._runner = Runner(self, self._context, self._config, self._hub)
@@ -130,6 +141,8 @@ class Agent:
         self._runner.queues.follow_up_mode = follow_up_mode
         if runtime == "thread":
             self._runner.binding.move_to_thread()
+        if servers := _as_several(mcp_servers):
+            self.add_mcp_servers(*servers)
 
     # What it is
 
@@ -193,6 +206,32 @@ class Agent:
     def approvals(self) -> Approvals:
         """The calls that wait for a person's word."""
         return self._runner.approvals
+
+    @property
+    def questions(self) -> Questions:
+        """What a tool's server asks a person, such as MCP's elicitation."""
+        return self._runner.questions
+
+    @property
+    def approval_function(self) -> Ask | None:
+        """What answers approvals in code: the function of an ``approve(ask=...)`` among the hooks."""
+        hooks = as_hooks("before_tool_call", self._config.before_tool_call)
+        return next((hook.ask for hook in hooks if isinstance(hook, Approval) and hook.ask is not None), None)
+
+    @property
+    def hears_people(self) -> bool:
+        """Whether a person could answer now: someone attends, and no ``ask`` keeps clicks away."""
+        return bool(self._attending) and not self._nested
+
+    @property
+    def mcp_servers(self) -> tuple[Any, ...]:
+        """The MCP servers, in the order in which they were given."""
+        return () if self._source is None else self._source.servers
+
+    @property
+    def mcp_problems(self) -> Mapping[str, tuple[str, ...]]:
+        """By server, why it could not be asked for its tools, and what of them was left out."""
+        return {} if self._source is None else self._source.problems
 
     @property
     def llm_call(self) -> LlmCall:
@@ -301,8 +340,46 @@ class Agent:
         if loop is not None:
             _refuse_clicks(self._config.before_tool_call)
             if can_be_nested(loop) or not binding.has_thread:
-                return ask_nested(loop, work, self.abort)
+                self._nested += 1
+                try:
+                    return ask_nested(loop, work, self.abort)
+                finally:
+                    self._nested -= 1
         return ask_in_thread(binding.for_synchronous_code(), work, self.abort)
+
+    async def complete(
+        self,
+        messages: Iterable[Message | Mapping[str, Any] | str],
+        system_prompt: str = "",
+        *,
+        signal: AbortSignal | None = None,
+        **options: Any,
+    ) -> AssistantMessage:
+        """Ask the model once, beside the conversation, in mid-run too: without its history and its tools.
+
+        No event tells of it. What it costs counts; a failed or aborted answer returns too, see its
+        ``stop_reason``.
+
+        Args:
+            messages: What is sent, in any form that ``parse_messages`` reads.
+            system_prompt: What the model is told first.
+            signal: Stops the request when it is set.
+            **options: Further keywords for the backend, in place of the agent's own: ``max_tokens=100``.
+
+        Raises:
+            RateLimitedError: ``Limits.max_cost`` is reached; nothing was sent.
+        """
+        context = AgentContext(system_prompt, parse_messages(messages))
+        until = signal or AbortSignal()
+        return await self._runner.binding.run(lambda: self._runner.complete(context, options, until))
+
+    async def alongside(self, work: Callable[[AbortSignal], Coroutine[Any, Any, T]]) -> T:
+        """Await ``work(signal)`` on the agent's event loop, from whichever loop this is.
+
+        For what serves the agent, such as a server that asks something in mid-call: ``signal`` is set
+        by ``abort``, and at the end of the run that goes on now. Cancelling the caller cancels the work.
+        """
+        return await self._runner.binding.run(lambda: self._runner.alongside(work))
 
     async def stream(self, input: PromptInput) -> AsyncGenerator[Event, None]:  # noqa: A002
         """Say something and yield the events of the run. Leaving the iteration early aborts it.
@@ -354,7 +431,7 @@ class Agent:
         self.follow_up_channel.put_nowait(message)
 
     def abort(self) -> None:
-        """Stop the run, from any thread. What waits in the channels stays there.
+        """Stop the run and what servers ask, from any thread. What waits in the channels stays there.
 
         What had streamed is kept, every call gets a result, and the agent can be prompted again.
         """
@@ -369,8 +446,13 @@ class Agent:
         await self._runner.binding.run(self._runner.wait_idle)
 
     async def shutdown(self) -> None:
-        """End after the work in hand: what was put on the input channel before comes first."""
+        """End after the work in hand: what was put on the input channel before comes first.
+
+        MCP servers that nobody else uses are disconnected.
+        """
         await self._runner.binding.run(self._runner.shutdown)
+        if self._source is not None:
+            await self._runner.binding.run(self._source.close)
         self._runner.binding.stop_thread()
 
     def reset(self) -> None:
@@ -394,6 +476,25 @@ class Agent:
         await self.shutdown()
 
     # Listening and changing
+
+    def attend(self) -> Callable[[], None]:
+        """Say that somebody is there who sees and answers ``questions`` and ``approvals``.
+
+        A widget does so while it is open; code that answers them calls it. Where nobody attends, what
+        a server asks a person is cancelled rather than left to wait. A listener alone does not count:
+        it may only write a log.
+
+        Returns:
+            What says that they are gone.
+        """
+        attendance = object()
+        self._attending.add(attendance)
+        return lambda: self._attending.discard(attendance)
+
+    def trace(self, step: str, **data: Any) -> None:
+        """Tell the event sink of a named step, from any thread. For what serves the agent."""
+        if self._hub.tracing:
+            self._runner.tell(Trace(step, data))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener(event, signal)`` for every event; returns what takes it back.
@@ -423,13 +524,15 @@ class Agent:
         self._tell_backend()
 
     def set_tools(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
-        """Replace the tools from the next turn on, in mid-run too.
+        """Replace the tools from the next turn on, in mid-run too. Those of MCP servers stay.
 
         Raises:
             InvalidParametersError: Two tools have one name; nothing was changed.
         """
-        self._context.tools = as_tools(tools)
-        self._runner.tell(ToolsChanged(tuple(self._context.tools)))
+        own = as_tools(tools)
+        self._context.tools = merge_tools(own, {} if self._source is None else self._source.tools)
+        self._own_tools = own
+        self._tell_tools()
 
     def add_tools(self, *tools: Tool | Callable[..., Any]) -> None:
         """Add tools, so that the model can call them from the next turn on.
@@ -437,7 +540,39 @@ class Agent:
         Raises:
             InvalidParametersError: A name is taken; nothing was changed.
         """
-        self.set_tools((*self._context.tools.values(), *tools))
+        self.set_tools((*self._own_tools.values(), *tools))
+
+    def add_mcp_servers(self, *servers: Any) -> None:
+        """Connect further MCP servers, in the background; the next turn waits for their tools.
+
+        Args:
+            *servers: As for ``mcp_servers``.
+
+        Raises:
+            InvalidParametersError: One is no server, or its name is taken; nothing was changed.
+        """
+        if self._source is None:
+            source = tool_source(servers)
+            source.attach(self)
+            self._source = source
+            self._config.prepare_tools = source.ready
+            self.refresh_tools()
+        else:
+            self._source.add(servers)
+        self._runner.binding.call(self._source.start)
+
+    def report(self, error: YiemAgentError) -> None:
+        """Tell listeners, as an ``AgentError``, of something that a person should see. From any thread."""
+        self._runner.tell(AgentError(error.code, str(error)))
+
+    def refresh_tools(self) -> None:
+        """Take over what the MCP servers offer now. They call it; it tells ``ToolsChanged`` if that is new."""
+        if self._source is None:
+            return
+        merged = merge_tools(self._own_tools, self._source.tools)
+        if merged != self._context.tools:
+            self._context.tools = merged
+            self._tell_tools()
 
     def set_hooks(
         self,
@@ -482,9 +617,19 @@ class Agent:
         """Change what the agent may do."""
         self._config.limits = limits
 
+    def _tell_tools(self) -> None:
+        self._runner.tell(ToolsChanged(tuple(self._context.tools)))
+
     def _tell_backend(self) -> None:
         name = None if self._model is None else self._model.id
         self._runner.tell(BackendChanged(self.backend_label, name))
+
+
+def _as_several(servers: Any) -> tuple[Any, ...]:
+    """A list of servers, or a single one."""
+    given = cast("object", servers)
+    single = isinstance(given, str | PathLike | Mapping) or callable(given) or not isinstance(given, Iterable)
+    return (servers,) if single else tuple(cast("Iterable[Any]", servers))
 
 
 def _refuse_clicks(hooks: object) -> None:

@@ -16,8 +16,9 @@ import hashlib
 import inspect
 import json
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from yiemagent_nb.core.errors import InvalidParametersError
@@ -27,7 +28,7 @@ from yiemagent_nb.core.messages import new_id
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.tools import Tool
 
-__all__ = ["Approval", "ApprovalPolicy", "Approvals", "Decision", "approve"]
+__all__ = ["Approval", "ApprovalPolicy", "Approvals", "Ask", "Decision", "Subject", "approve"]
 
 Verdict = Literal["ask", "allow", "deny"]
 ApprovalPolicy = Callable[[Tool, dict[str, Any]], Verdict] | Collection[str]
@@ -61,11 +62,34 @@ class Decision:
 Ask = Callable[[ApprovalRequested], Decision | ApprovalChoice | Awaitable[Decision | ApprovalChoice]]
 
 
-def _key(tool: Tool) -> tuple[str, str, str]:
-    """What an approval for the session is tied to: a changed definition must be approved again."""
-    parts = [tool.description, dict(tool.input_schema), asdict(tool.annotations)]
-    definition = json.dumps(parts, sort_keys=True, default=repr)
-    return tool.source, tool.original_name, hashlib.sha256(definition.encode("utf-8", "replace")).hexdigest()
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an approval is about. Nothing of one kind can pass for something of another.
+
+    Args:
+        kind: ``tool``, ``function`` for a tool made of a Python function, or what asks by itself,
+            such as ``sampling``.
+        source: Where it came from, such as a server's name.
+        name: Its name there.
+        definition: A digest of all that its source says of it.
+    """
+
+    kind: str
+    source: str
+    name: str = ""
+    definition: str = ""
+
+    @classmethod
+    def of(cls, tool: Tool) -> Subject:
+        """A tool as it is defined now: one whose definition changed is another subject."""
+        parts = [tool.label, tool.description, tool.input_schema, tool.output_schema, asdict(tool.annotations)]
+        definition = json.dumps(parts, sort_keys=True, default=_plain)
+        digest = hashlib.sha256(definition.encode("utf-8", "replace")).hexdigest()
+        return cls("tool" if tool.function is None else "function", tool.source, tool.original_name, digest)
+
+
+def _plain(value: object) -> object:
+    return dict(cast("Mapping[str, object]", value)) if isinstance(value, Mapping) else repr(value)
 
 
 class Approvals:
@@ -79,7 +103,11 @@ class Approvals:
         self._emit = emit
         self._lock = threading.Lock()
         self._waiting: dict[str, tuple[ApprovalRequested, Callable[[Decision], None]]] = {}
-        self._session: set[tuple[str, str, str]] = set()
+        self._session: set[Subject] = set()
+        self._first_asked: dict[Subject, str] = {}
+        """The definition of each tool that was asked about, as it was then."""
+        self._uses: Counter[Subject] = Counter()
+        self._in_run = False
 
     @property
     def pending(self) -> tuple[ApprovalRequested, ...]:
@@ -89,10 +117,37 @@ class Approvals:
 
     def allowed_for_session(self, tool: Tool) -> bool:
         """Whether a person allowed this tool, as it is defined now, until ``clear``."""
-        return bool(self._session) and _key(tool) in self._session
+        return bool(self._session) and Subject.of(tool) in self._session
+
+    def changed(self, tool: Tool) -> bool:
+        """Whether a person was asked about this tool when it was defined otherwise."""
+        if not self._first_asked:
+            return False
+        subject = Subject.of(tool)
+        return self._first_asked.get(_undefined(subject), subject.definition) != subject.definition
+
+    def use(self, subject: Subject, limit: int) -> bool:
+        """Whether what was allowed for the session covers one more use; counts it.
+
+        For what servers ask by themselves: it counts only while a run is active, and ``limit`` times
+        in a run. A person who allows it for the session once more allows so many again.
+        """
+        if not self._in_run or subject not in self._session or self._uses[subject] >= limit:
+            return False
+        self._uses[subject] += 1
+        return True
+
+    def run_began(self) -> None:
+        """Count anew what is used."""
+        self._in_run = True
+        self._uses.clear()
+
+    def run_ended(self) -> None:
+        """Let nothing be used until the next run."""
+        self._in_run = False
 
     def clear(self) -> None:
-        """Forget what was allowed for the session."""
+        """Forget what was allowed for the session, though not which definitions were asked about."""
         self._session.clear()
 
     def resolve(
@@ -123,8 +178,20 @@ class Approvals:
             )
         waiting[1](decision)
 
-    async def request(self, tool: Tool, request: ApprovalRequested, signal: AbortSignal, ask: Ask | None) -> Decision:
-        """Ask and wait for the answer; an abort answers ``deny``."""
+    async def request(
+        self, subject: Tool | Subject, request: ApprovalRequested, signal: AbortSignal, ask: Ask | None
+    ) -> Decision:
+        """Ask and wait for the answer; an abort answers ``deny``.
+
+        Args:
+            subject: What is asked about.
+            request: What a person is shown.
+            signal: Ends the wait when it is set.
+            ask: Answers in code; None waits for ``resolve``.
+        """
+        if isinstance(subject, Tool):
+            subject = Subject.of(subject)
+        self._first_asked.setdefault(_undefined(subject), subject.definition)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Decision] = loop.create_future()
 
@@ -139,15 +206,16 @@ class Approvals:
         if ask is None:
             with self._lock:
                 self._waiting[request.request_id] = (request, wake)
-        forget = signal.on_abort(lambda: wake(Decision("deny", "the run was aborted")))
+        forget = signal.on_abort(lambda: wake(Decision("deny", _why(signal))))
         decision = Decision("deny", "no valid answer came")
         self._emit(request)
         try:
             decision = await answer if ask is None else await _ask(ask, request)
             if decision.choice == "allow_session":
-                self._session.add(_key(tool))
+                self._session.add(subject)
+                self._uses.pop(subject, None)
         except asyncio.CancelledError:
-            decision = Decision("deny", "the run was aborted")
+            decision = Decision("deny", _why(signal))
             raise
         finally:
             forget()
@@ -155,6 +223,14 @@ class Approvals:
                 self._waiting.pop(request.request_id, None)
             self._emit(ApprovalResolved(request.request_id, request.tool_call_id, decision.choice, decision.reason))
         return decision
+
+
+def _undefined(subject: Subject) -> Subject:
+    return replace(subject, definition="")
+
+
+def _why(signal: AbortSignal) -> str:
+    return signal.reason if signal.reason not in ("", "aborted") else "the run was aborted"
 
 
 async def _ask(ask: Ask, request: ApprovalRequested) -> Decision:
@@ -174,7 +250,7 @@ class Approval:
 
     def __init__(self, policy: ApprovalPolicy | None, ask: Ask | None) -> None:
         self._policy = policy
-        self._ask = ask
+        self.ask = ask
 
     def __repr__(self) -> str:
         """The policy alone."""
@@ -183,16 +259,18 @@ class Approval:
     @property
     def needs_person(self) -> bool:
         """Whether an answer can only come from outside the run, such as a click in a widget."""
-        return self._ask is None
+        return self.ask is None
 
     async def __call__(self, context: BeforeToolCallContext, signal: AbortSignal) -> BeforeToolCallResult | None:
-        """Ask where the policy says so; block what was denied."""
+        """Ask where the policy says so, and about what changed; block what was denied."""
         tool = context.tool
         verdict = self._verdict(tool, context.arguments)
-        if verdict == "allow" or (verdict == "ask" and context.approvals.allowed_for_session(tool)):
-            return None
         if verdict == "deny":
             return BeforeToolCallResult(block=True, reason="The policy does not allow this call.")
+        if verdict == "allow" and not context.approvals.changed(tool):
+            return None
+        if context.approvals.allowed_for_session(tool):
+            return None
         request = ApprovalRequested(
             request_id=new_id("approval"),
             tool_call_id=context.tool_call.id,
@@ -201,7 +279,7 @@ class Approval:
             source=tool.source,
             description=tool.description,
         )
-        decision = await context.approvals.request(tool, request, signal, self._ask)
+        decision = await context.approvals.request(tool, request, signal, self.ask)
         if decision.choice == "deny":
             reason = f": {decision.reason}" if decision.reason else "."
             return BeforeToolCallResult(block=True, reason=f"The person denied this call{reason}")
@@ -225,12 +303,18 @@ class Approval:
 def approve(policy: ApprovalPolicy | None = None, *, ask: Ask | None = None) -> Approval:
     """A ``before_tool_call`` hook that asks a person.
 
+    A tool that was asked about and whose definition then changes is asked about again, whatever the
+    policy allows, until its new definition is allowed for the session. That a tool is read-only is
+    its server's own claim: name the tools, or give a function, where the server is not to be trusted.
+
     Args:
         policy: Which calls to ask for: a collection of tool names, or a function
             ``(tool, arguments) -> "ask" | "allow" | "deny"``. Default: all tools that are not
             marked read-only.
         ask: Answers in code: ``(request) -> Decision | choice``, sync or async. Without it the
-            request waits in ``agent.approvals`` for a widget or a cell.
+            request waits in ``agent.approvals`` for a widget or a cell. While a run is active it is
+            also asked what MCP servers ask the agent's model (sampling): then ``tool_name`` is
+            ``sampling/createMessage``, which no tool is called, and ``source`` the server's name.
     """
     if isinstance(policy, str):
         policy = (policy,)

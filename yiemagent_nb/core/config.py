@@ -47,6 +47,7 @@ class LoopConfig:
         options: Further keywords for ``llm_call``.
         text_tool_calls: Understand calls that a model writes as text.
         output: The form that answers must have. Read once, when the run begins.
+        prepare_tools: Awaited before each turn, so that tools which are still being looked up can come.
         deliver: Awaited with each answer before the run goes on.
         take_steering: Called before each further turn; returns what joins the conversation.
         take_follow_ups: Called when the run would end; what it returns goes on with it.
@@ -64,6 +65,7 @@ class LoopConfig:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     text_tool_calls: bool = False
     output: OutputFormat[Any] | None = None
+    prepare_tools: Callable[[AbortSignal], Awaitable[None]] | None = None
     deliver: Callable[[AssistantMessage, AbortSignal], Awaitable[None]] | None = None
     take_steering: Callable[[], Sequence[Message]] = _nothing
     take_follow_ups: Callable[[], Sequence[Message]] = _nothing

@@ -19,6 +19,9 @@ Each carries a stable ``code``, what happened (``message``) and what to do next 
     ├── ChannelClosed              CHANNEL_CLOSED
     ├── SessionInvalidError        SESSION_INVALID
     ├── OutputInvalidError         OUTPUT_INVALID
+    ├── McpError                   MCP_ERROR
+    │   ├── McpConnectionError         MCP_CONNECTION
+    │   └── McpTimeoutError            MCP_TIMEOUT
     └── BackendError               BACKEND_ERROR
         ├── AuthenticationError        AUTHENTICATION
         ├── BackendNotFoundError       NOT_FOUND
@@ -63,6 +66,9 @@ __all__ = [
     "InvalidMessageRoleError",
     "InvalidParametersError",
     "MalformedResponseError",
+    "McpConnectionError",
+    "McpError",
+    "McpTimeoutError",
     "OutputInvalidError",
     "QuotaExceededError",
     "RateLimitedError",
@@ -212,6 +218,42 @@ class OutputInvalidError(YiemAgentError):
     def __init__(self, message: str, hint: str = "", answer: AssistantMessage | None = None) -> None:
         super().__init__(message, hint)
         self.answer = answer
+
+
+class McpError(YiemAgentError):
+    """An MCP server answered with an error, or with something that is no answer.
+
+    Args:
+        message: What happened, with the server's own words.
+        hint: What to do next.
+        rpc_code: The code of the JSON-RPC error.
+        data: What the server says beside it.
+    """
+
+    code = "MCP_ERROR"
+
+    def __init__(self, message: str, hint: str = "", *, rpc_code: int = -32603, data: object = None) -> None:
+        super().__init__(message, hint)
+        self.rpc_code = rpc_code
+        self.data = data
+
+
+class McpConnectionError(McpError):
+    """An MCP server cannot be reached, did not start, or went away during a request."""
+
+    code = "MCP_CONNECTION"
+
+    def __init__(self, message: str, hint: str = "", *, rpc_code: int = -32000, data: object = None) -> None:
+        super().__init__(message, hint, rpc_code=rpc_code, data=data)
+
+
+class McpTimeoutError(McpError):
+    """An MCP server did not answer in time."""
+
+    code = "MCP_TIMEOUT"
+
+    def __init__(self, message: str, hint: str = "", *, rpc_code: int = -32001, data: object = None) -> None:
+        super().__init__(message, hint, rpc_code=rpc_code, data=data)
 
 
 class BackendError(YiemAgentError):

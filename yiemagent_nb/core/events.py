@@ -32,6 +32,9 @@ __all__ = [
     "MessageEnd",
     "MessageStart",
     "MessageUpdate",
+    "QuestionAction",
+    "QuestionAnswered",
+    "QuestionAsked",
     "QueueChanged",
     "ToolExecutionEnd",
     "ToolExecutionStart",
@@ -47,6 +50,7 @@ __all__ = [
 EndReason = Literal["done", "terminated", "aborted", "error", "max_turns", "max_cost"]
 DeltaKind = Literal["text", "reasoning", "tool_call"]
 ApprovalChoice = Literal["allow_once", "allow_session", "allow_edited", "deny"]
+QuestionAction = Literal["accept", "decline", "cancel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +183,7 @@ class QueueChanged:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequested:
-    """A call waits for a person's word."""
+    """A call, or what a server asks the model, waits for a person's word."""
 
     request_id: str
     tool_call_id: str
@@ -199,6 +203,31 @@ class ApprovalResolved:
     choice: ApprovalChoice
     reason: str = ""
     type: Literal["approval_resolved"] = "approval_resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAsked:
+    """A tool's server asks a person something, as MCP's elicitation does.
+
+    ``schema`` is a JSON Schema of an object whose fields are plain values; None asks for a visit to
+    ``url`` instead. Both, and ``message``, come from the server and are not to be trusted.
+    """
+
+    request_id: str
+    source: str
+    message: str
+    schema: JsonMapping | None = None
+    url: str = ""
+    type: Literal["question_asked"] = "question_asked"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswered:
+    """A question was answered, or needs no answer any more. What was answered goes to the server alone."""
+
+    request_id: str
+    action: QuestionAction
+    type: Literal["question_answered"] = "question_answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +264,8 @@ Event = (
     | QueueChanged
     | ApprovalRequested
     | ApprovalResolved
+    | QuestionAsked
+    | QuestionAnswered
     | AgentError
     | Trace
 )

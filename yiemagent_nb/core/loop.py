@@ -126,6 +126,8 @@ async def _turn(run: Run, pending: Sequence[Message], number: int) -> tuple[Assi
         run.add(message)
     start = len(run.added)
     try:
+        if run.config.prepare_tools is not None:
+            await run.config.prepare_tools(run.signal)
         reply = await answer(run)
         if run.config.deliver is not None:
             await run.config.deliver(reply, run.signal)

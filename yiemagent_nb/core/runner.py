@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -18,11 +19,13 @@ from yiemagent_nb.core.events import AgentError, Event, QueueChanged
 from yiemagent_nb.core.hooks import AgentContext
 from yiemagent_nb.core.hub import Hub
 from yiemagent_nb.core.limits import MessageMeter
-from yiemagent_nb.core.loop import has_open_end, require_open_end, run_loop
+from yiemagent_nb.core.loop import has_open_end, require_open_end, run_loop, stream_assistant_response
 from yiemagent_nb.core.messages import AssistantMessage, Message, UserMessage
 from yiemagent_nb.core.openai_form import to_openai
 from yiemagent_nb.core.output import OutputFormat
+from yiemagent_nb.core.questions import Questions
 from yiemagent_nb.core.queues import Queues
+from yiemagent_nb.core.request import RequestBuilder
 from yiemagent_nb.core.run import Run
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.tools import current_agent
@@ -53,6 +56,7 @@ class Runner:
         self.meter.reset(sum(isinstance(message, UserMessage) for message in context.messages))
         self.queues = Queues(self._count, self._on_queue_change)
         self.approvals = Approvals(self.emit)
+        self.questions = Questions(self.emit)
         self.binding = LoopBinding(self._leave_loop, self._on_queues_moved)
         self.run: Run | None = None
         self.error_message: str | None = None
@@ -62,6 +66,8 @@ class Runner:
         self._signal = AbortSignal()
         self._queue_told = False
         self._idle_waiters: list[asyncio.Future[None]] = []
+        self._beside: dict[AbortSignal, Run | None] = {}
+        """The signals of what goes on beside the conversation, and the run in which it began."""
         config.deliver = self._deliver
         config.take_steering = self.queues.take_steering
         config.take_follow_ups = self.queues.take_follow_ups
@@ -94,12 +100,45 @@ class Runner:
         self.queues.held = False
         return _last_answer(await self._result(self._start(prompts)))
 
+    async def alongside(self, work: Callable[[AbortSignal], Coroutine[Any, Any, T]]) -> T:
+        """Await ``work(signal)``; the signal is set by ``abort``, and at the end of the run that is active now."""
+        run = self.run
+        signal = AbortSignal(None if run is None else run.signal)
+        self._beside[signal] = run
+        try:
+            return await work(signal)
+        finally:
+            self._beside.pop(signal, None)
+            signal.detach()
+
+    async def complete(
+        self, context: AgentContext, options: Mapping[str, Any], signal: AbortSignal
+    ) -> AssistantMessage:
+        """Ask the model once, beside the conversation: of the answer, only its cost is kept."""
+        if self._over_budget:
+            raise self._budget_error()
+        config = replace(
+            self._config,
+            options={**self._config.options, **options},
+            prepare_context=None,
+            format_messages=None,
+            output=None,
+            request_builder=RequestBuilder(),
+        )
+        answer = await stream_assistant_response(context, config, signal, _to_nobody)
+        if answer.usage is not None and answer.usage.cost is not None:
+            spender = self if self.run is None else self.run
+            spender.spent += answer.usage.cost.total
+        return answer
+
     def abort(self) -> None:
-        """End the run, from any thread, and hold what waits."""
+        """End the run and what goes on beside it, from any thread, and hold what waits."""
         self.queues.hold()
         run = self.run
         if run is not None:
             run.signal.abort()
+        for signal in tuple(self._beside):
+            signal.abort()
 
     async def wait_idle(self) -> None:
         """Wait until nothing runs and listeners have handled everything."""
@@ -174,6 +213,7 @@ class Runner:
         )
         self._signal = signal
         self.run = run
+        self.approvals.run_began()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Run] = loop.create_future()
         self._task = loop.create_task(self._serve(run, prompts, done))
@@ -216,6 +256,9 @@ class Runner:
         self.error_message = run.error_message
         self.run = None
         self._task = None
+        self.approvals.run_ended()
+        for signal in [signal for signal, began_in in self._beside.items() if began_in is run]:
+            signal.abort("the run is over")
 
     async def _result(self, done: asyncio.Future[Run]) -> Run:
         try:
@@ -255,12 +298,16 @@ class Runner:
     @property
     def _over_budget(self) -> bool:
         limit = self._config.limits.max_cost
-        return limit is not None and self.spent >= limit
+        return limit is not None and self._spent_by_now >= limit
+
+    @property
+    def _spent_by_now(self) -> float:
+        return self.spent if self.run is None else self.run.spent
 
     def _budget_error(self) -> RateLimitedError:
         return RateLimitedError(
-            f"The agent spent ${self.spent:.4f}, which reaches Limits.max_cost = ${self._config.limits.max_cost}; "
-            "nothing was sent.",
+            f"The agent spent ${self._spent_by_now:.4f}, which reaches Limits.max_cost = "
+            f"${self._config.limits.max_cost}; nothing was sent.",
             "Raise the limit with set_limits(...), or call reset().",
         )
 
@@ -296,6 +343,9 @@ class Runner:
     def _leave_loop(self) -> None:
         """End a run whose loop was closed, or stopped for good, and leave a valid history."""
         self._queue_told = False
+        beside, self._beside = self._beside, {}
+        for signal in beside:
+            signal.abort("its event loop was closed")
         run, task = self.run, self._task
         if run is None or task is None:
             return

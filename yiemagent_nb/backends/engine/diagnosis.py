@@ -23,8 +23,7 @@ from yiemagent_nb.backends.engine.model_list import shown_names
 from yiemagent_nb.backends.engine.probing import find_local_servers
 from yiemagent_nb.backends.http.connection import HttpConnection
 from yiemagent_nb.backends.http.network_errors import CERTIFICATE, Cause, cause_of, speaks_tls
-from yiemagent_nb.backends.http.proxies import Proxy, proxy_for
-from yiemagent_nb.backends.http.urls import is_loopback, origin_of
+from yiemagent_nb.backends.http.urls import origin_of
 from yiemagent_nb.backends.kinds import USUAL_PORTS
 from yiemagent_nb.core.errors import (
     AuthenticationError,
@@ -39,6 +38,7 @@ from yiemagent_nb.core.errors import (
     describe_error,
 )
 from yiemagent_nb.core.models import LlmModel
+from yiemagent_nb.core.proxies import Proxy, is_loopback, proxy_for
 from yiemagent_nb.core.reading.fields import as_mapping
 from yiemagent_nb.core.reading.server_errors import error_body, is_loading, quote, server_error
 

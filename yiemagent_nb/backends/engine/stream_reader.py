@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from yiemagent_nb.backends.http.bodies import no_json, response_or_error
-from yiemagent_nb.backends.http.redaction import Redactor
 from yiemagent_nb.backends.http.sse import SseDecoder
 from yiemagent_nb.core.errors import BackendError, MalformedResponseError, StreamInterruptedError
 from yiemagent_nb.core.reading.fields import REASONING_FIELDS
 from yiemagent_nb.core.reading.server_errors import error_body, quote, server_error
+from yiemagent_nb.core.redaction import Redactor
 
 __all__ = ["StreamReader"]
 

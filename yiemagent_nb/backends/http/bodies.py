@@ -7,20 +7,18 @@ nothing is raised here beside it.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from yiemagent_nb.backends.http.redaction import Redactor
 from yiemagent_nb.core.errors import BackendError, MalformedResponseError
+from yiemagent_nb.core.reading.error_words import plain_text
 from yiemagent_nb.core.reading.fields import as_mapping
 from yiemagent_nb.core.reading.server_errors import error_body, quote, server_error
+from yiemagent_nb.core.redaction import Redactor
 
-__all__ = ["no_json", "parse_json", "plain_text", "read_response", "response_or_error"]
+__all__ = ["no_json", "parse_json", "read_response", "response_or_error"]
 
 _MAX_SHOWN_BYTES = 65_536
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-_MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
 
 def read_response(content: bytes, media_type: str, redactor: Redactor) -> Mapping[str, Any]:
@@ -86,9 +84,3 @@ def no_json(content: bytes, media_type: str, redactor: Redactor) -> MalformedRes
     return MalformedResponseError(
         f'The server\'s answer is no JSON: "{quote(text, 120)}".', "Check that a model server answers there."
     )
-
-
-def plain_text(text: str) -> str:
-    """The title of a web page, else its text without markup; other text as it is."""
-    title = _TITLE.search(text)
-    return " ".join((title[1] if title else _MARKUP.sub(" ", text)).split())

@@ -23,11 +23,10 @@ import httpx2
 from pydantic import SecretStr
 
 from yiemagent_nb.backends.http.answer import Answer
-from yiemagent_nb.backends.http.bodies import parse_json, plain_text
+from yiemagent_nb.backends.http.bodies import parse_json
 from yiemagent_nb.backends.http.network_errors import connection_error, connection_timeout
-from yiemagent_nb.backends.http.redaction import Redactor, checked_key, mask_logs
 from yiemagent_nb.backends.http.retry import Attempts, RetryPolicy, read_retry_after
-from yiemagent_nb.backends.http.urls import is_loopback, origin_of, split_url, without_login
+from yiemagent_nb.backends.http.urls import origin_of, split_url, without_login
 from yiemagent_nb.core.errors import (
     BackendError,
     BackendNotFoundError,
@@ -35,7 +34,10 @@ from yiemagent_nb.core.errors import (
     InvalidParametersError,
     StreamInterruptedError,
 )
+from yiemagent_nb.core.proxies import is_loopback
+from yiemagent_nb.core.reading.error_words import plain_text
 from yiemagent_nb.core.reading.server_errors import quote, server_error
+from yiemagent_nb.core.redaction import Redactor, checked_key, mask_logs
 
 __all__ = [
     "AsyncHttpClient",

@@ -7,14 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.reading.server_errors import quote
 
-__all__ = ["is_loopback", "origin_of", "split_url", "without_login"]
-
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - recognised, not bound
-
-
-def is_loopback(url: str) -> bool:
-    """Whether a URL names this machine."""
-    return (urlsplit(url).hostname or "") in _LOOPBACK
+__all__ = ["origin_of", "split_url", "without_login"]
 
 
 def split_url(url: str) -> SplitResult:

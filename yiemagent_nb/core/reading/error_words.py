@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-__all__ = ["ErrorWords", "error_body", "read_error"]
+__all__ = ["ErrorWords", "error_body", "plain_text", "read_error"]
 
 _MAX_DEPTH = 9
 _MAX_ERRORS = 5
@@ -33,6 +33,8 @@ _FINE = (None, "", 0, 200, "0", "200", "success")
 _FIRST_ERROR, _LAST_ERROR = 400, 599
 _WAIT = re.compile(r"(?:try again|retry|reset\w*)[^.]{0,20}? (?:in|after) ((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*)+)")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b")
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 _LONGEST_WAIT = 1e9
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -59,6 +61,12 @@ class ErrorWords:
             if not any(message in other for other in kept):
                 kept.append(message)
         return ": ".join(kept)
+
+
+def plain_text(text: str) -> str:
+    """The title of a web page, else its text without markup; other text as it is."""
+    title = _TITLE.search(text)
+    return " ".join((title[1] if title else _MARKUP.sub(" ", text)).split())
 
 
 def error_body(value: object) -> object:

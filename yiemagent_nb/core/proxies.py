@@ -7,9 +7,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from yiemagent_nb.backends.http.urls import is_loopback
+__all__ = ["Proxy", "is_loopback", "proxy_for"]
 
-__all__ = ["Proxy", "proxy_for"]
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - recognised, not bound
 
 
 class Proxy(NamedTuple):
@@ -17,6 +17,11 @@ class Proxy(NamedTuple):
 
     shown: str
     variable: str
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL names this machine."""
+    return (urlsplit(url).hostname or "") in _LOOPBACK
 
 
 def proxy_for(url: str) -> Proxy | None:

@@ -84,10 +84,10 @@ class Redactor:
             _redactors.add(self)
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled, and with it the backend that it belongs to."""
+        """Refuse to be pickled, and with it whatever it belongs to."""
         raise InvalidParametersError(
-            "A backend cannot be pickled: what it is written to would hold its key, in clear.",
-            "Write down its class, address and model, and build it anew.",
+            "This cannot be pickled: what it is written to would hold its key, in clear.",
+            "Write down its class and address, and build it anew.",
         )
 
     def add(self, secret: str) -> None:
@@ -228,8 +228,15 @@ class _LogFilter(logging.Filter):
         return True
 
 
+_log_filter = _LogFilter()
+
+
 @cache
-def mask_logs() -> None:
-    """Mask secrets in what the HTTP libraries log: the heads of answers, which may repeat a key."""
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_LogFilter())
+def mask_logs(*more: str) -> None:
+    """Mask secrets in what the HTTP libraries log: addresses, and the heads of answers, which may repeat a key.
+
+    Args:
+        more: Other loggers that may write secrets.
+    """
+    for name in (*_LOGGERS, *more):
+        logging.getLogger(name).addFilter(_log_filter)
