@@ -20,6 +20,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from IPython.core.interactiveshell import InteractiveShell
 
     from yiemagent_nb.backends.connecting import connect
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
         BadRequestError,
         ContextLengthError,
         MalformedResponseError,
+        McpConnectionError,
+        McpError,
+        McpTimeoutError,
         OutputInvalidError,
         QuotaExceededError,
         ServerError,
@@ -67,6 +72,8 @@ if TYPE_CHECKING:
         MessageEnd,
         MessageStart,
         MessageUpdate,
+        QuestionAnswered,
+        QuestionAsked,
         QueueChanged,
         ToolExecutionEnd,
         ToolExecutionStart,
@@ -98,11 +105,17 @@ if TYPE_CHECKING:
     from yiemagent_nb.core.models import Cost, LlmModel, ModelCost, ThinkingLevel, Usage
     from yiemagent_nb.core.openai_form import from_openai, parse_messages, to_openai, tool_to_openai
     from yiemagent_nb.core.output import OutputFormat
+    from yiemagent_nb.core.questions import Questions
     from yiemagent_nb.core.reading.extract import extract
     from yiemagent_nb.core.results import ToolResult
     from yiemagent_nb.core.signal import AbortSignal
     from yiemagent_nb.core.state import AgentState
+    from yiemagent_nb.core.tool_source import ToolSource
     from yiemagent_nb.core.tools import Tool, ToolAnnotations, ToolContext, tool
+    from yiemagent_nb.mcp.config import read_mcp_config
+    from yiemagent_nb.mcp.nats.service import serve_on_nats
+    from yiemagent_nb.mcp.oauth import OAuth
+    from yiemagent_nb.mcp.server import McpServer, ServerEvent
     from yiemagent_nb.sinks.jsonl import JsonlSink
     from yiemagent_nb.sinks.log import LogSink
     from yiemagent_nb.widgets.agent_widget import AgentWidget
@@ -137,6 +150,9 @@ _HOMES = {
         "BadRequestError",
         "ContextLengthError",
         "MalformedResponseError",
+        "McpConnectionError",
+        "McpError",
+        "McpTimeoutError",
         "OutputInvalidError",
         "QuotaExceededError",
         "ServerError",
@@ -154,6 +170,8 @@ _HOMES = {
         "MessageEnd",
         "MessageStart",
         "MessageUpdate",
+        "QuestionAnswered",
+        "QuestionAsked",
         "QueueChanged",
         "ToolExecutionEnd",
         "ToolExecutionStart",
@@ -166,6 +184,7 @@ _HOMES = {
         "load_event",
     ),
     "core.output": ("OutputFormat",),
+    "core.questions": ("Questions",),
     "core.reading.extract": ("extract",),
     "core.hooks": ("AfterToolCallContext", "AgentContext", "BeforeToolCallContext", "BeforeToolCallResult"),
     "core.limits": ("Limits",),
@@ -190,6 +209,10 @@ _HOMES = {
     "core.signal": ("AbortSignal",),
     "core.state": ("AgentState",),
     "core.tools": ("Tool", "ToolAnnotations", "ToolContext", "tool"),
+    "mcp.config": ("read_mcp_config",),
+    "mcp.nats.service": ("serve_on_nats",),
+    "mcp.oauth": ("OAuth",),
+    "mcp.server": ("McpServer", "ServerEvent"),
     "sinks.jsonl": ("JsonlSink",),
     "sinks.log": ("LogSink",),
     "widgets.agent_widget": ("AgentWidget",),
@@ -243,22 +266,31 @@ __all__ = [
     "LogSink",
     "LoopConfig",
     "MalformedResponseError",
+    "McpConnectionError",
+    "McpError",
+    "McpServer",
+    "McpTimeoutError",
     "Message",
     "MessageEnd",
     "MessageStart",
     "MessageUpdate",
     "ModelCost",
+    "OAuth",
     "OpenAI",
     "OpenAICompatible",
     "OutputFormat",
     "OutputInvalidError",
     "PriceTable",
+    "QuestionAnswered",
+    "QuestionAsked",
+    "Questions",
     "QueueChanged",
     "QuotaExceededError",
     "ReasoningContent",
     "RetryPolicy",
     "Scripted",
     "ServerError",
+    "ServerEvent",
     "ServerOptions",
     "StreamInterruptedError",
     "TextContent",
@@ -293,6 +325,8 @@ __all__ = [
     "load_ipython_extension",
     "load_message",
     "parse_messages",
+    "read_mcp_config",
+    "serve_on_nats",
     "stream_assistant_response",
     "to_openai",
     "tool",
@@ -313,6 +347,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"{__name__}.{home}"), name)
     if name == "Agent":
         import_module(f"{__name__}.core.backend").set_default_backend(_default_backend)
+        import_module(f"{__name__}.core.tool_source").set_tool_source(_tool_source)
     globals()[name] = value
     return value
 
@@ -322,6 +357,13 @@ def _default_backend() -> DefaultBackend:
     from yiemagent_nb.backends.discovery import DefaultBackend  # noqa: PLC0415 - only where nothing was chosen
 
     return DefaultBackend()
+
+
+def _tool_source(servers: Iterable[Any]) -> ToolSource:
+    """Where the tools of ``Agent(mcp_servers=…)`` come from: the core itself knows no MCP."""
+    from yiemagent_nb.mcp.registry import McpTools  # noqa: PLC0415 - only where servers are named
+
+    return McpTools(servers)
 
 
 def __dir__() -> list[str]:
