@@ -93,6 +93,14 @@ async def test_only_the_newest_progress_of_a_call_goes_over(recorder: Recorder) 
     assert recorder.batches[0]["events"] == [{"type": "tool_update", "call_id": "c", "content": [49]}]
 
 
+async def test_only_the_newest_list_of_tools_goes_over(recorder: Recorder) -> None:
+    recorder.frames.wake(0, greet=True)
+    recorder.frames.flush()
+    recorder.frames.post([{"type": "tools", "tools": [{"name": str(n)}]} for n in range(20)])
+    recorder.frames.flush()
+    assert recorder.batches[-1]["events"] == [{"type": "tools", "tools": [{"name": "19"}]}]
+
+
 async def test_a_page_in_step_gets_no_second_snapshot(recorder: Recorder) -> None:
     recorder.frames.wake(0, greet=True)
     recorder.frames.flush()

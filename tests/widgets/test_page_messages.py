@@ -21,10 +21,23 @@ GOOD: list[dict[str, Any]] = [
     {"type": "follow_up", "ticket": "a-2", "text": "and then"},
     {"type": "stop"},
     {"type": "approve", "ticket": "a-3", "request_id": "r", "choice": "allow_edited", "arguments": {"a": 1}},
+    {"type": "answer", "ticket": "a-6", "request_id": "q", "action": "accept", "content": {"a": [1, "b", None]}},
+    {"type": "answer", "ticket": "a-7", "request_id": "q", "action": "decline"},
+    {"type": "load_audio", "ticket": "a-8", "key": "7f00"},
     {"type": "set_backend", "ticket": "a-4", "key": "0"},
     {"type": "set_thinking", "ticket": "a-5", "level": "xhigh"},
     {"type": "load_part", "name": "math"},
 ]
+
+ANSWER: dict[str, Any] = {"type": "answer", "ticket": "a", "request_id": "q", "action": "accept"}
+
+
+def _nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
 
 BAD: list[tuple[object, str]] = [
     ("hello", ""),
@@ -39,6 +52,15 @@ BAD: list[tuple[object, str]] = [
     ({"type": "send", "ticket": "a", "text": "x" * 1_000_001}, "text"),
     ({"type": "approve", "ticket": "a", "request_id": "r", "choice": "always"}, "choice"),
     ({"type": "approve", "ticket": "a", "request_id": "r", "choice": "deny", "arguments": []}, "arguments"),
+    ({**ANSWER, "action": "maybe"}, "action"),
+    ({**ANSWER, "action": "decline", "content": {}}, "content"),
+    ({**ANSWER, "content": []}, "content"),
+    ({**ANSWER, "content": {"a": "x" * 1_000_001}}, "content"),
+    ({**ANSWER, "content": {"x" * 1_000_001: ""}}, "content"),
+    ({**ANSWER, "content": {"a": [0] * 10_001}}, "content"),
+    ({**ANSWER, "content": {"a": _nested(20_000)}}, "content"),
+    ({**ANSWER, "request_id": ""}, "request_id"),
+    ({"type": "load_audio", "ticket": "a", "key": "x" * 41}, "key"),
     ({"type": "set_thinking", "ticket": "a", "level": "a lot"}, "level"),
     ({"type": "set_thinking", "level": "high"}, "ticket"),
     ({"type": "load_part", "name": "../../secret"}, "name"),

@@ -42,4 +42,4 @@ async def test_turns_of_later_cells_renew_the_transcript_of_the_first(tmp_path: 
     assert "another one" in html
     state = json.dumps(notebook.metadata.widgets)
     assert "forty-two" not in state
-    assert "question" not in state
+    assert "my question" not in state

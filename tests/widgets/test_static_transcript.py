@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -87,7 +88,28 @@ def conversation(text: str) -> list[Message]:
     return [
         UserMessage(text),
         AssistantToolCallMessage([ReasoningContent(text), text], tool_calls=[call]),
-        ToolResultMessage(tool_call_id="c", tool_name=text, content=(TextContent(text),), is_error=True),
+        ToolResultMessage(
+            tool_call_id="c",
+            tool_name=text,
+            content=(TextContent(text),),
+            is_error=True,
+            details={
+                "server": text,
+                "tool": text,
+                "content": [
+                    {"type": "text", "text": text},
+                    {"type": "image", "data": text, "mimeType": "image/png"},
+                    {"type": "audio", "data": text, "mimeType": text},
+                    {"type": "resource_link", "uri": text, "name": text, "description": text, "mimeType": text},
+                    {"type": "resource_link", "uri": f"https://e.org/{text}", "name": text},
+                    {"type": "resource", "resource": {"uri": text, "mimeType": text, "text": text}},
+                    {"type": "resource", "resource": {"uri": text, "mimeType": text, "blob": text}},
+                    {"type": text, text: text},
+                ],
+                "structured_content": {text: text},
+                "left_out": [text],
+            },
+        ),
         AssistantMessage(text, stop_reason="error", error_message=text, model=text, thinking_sent=text, provider=text),
         CustomMessage(kind=text),
     ]
@@ -130,6 +152,26 @@ def test_words_calls_results_images_and_errors_are_all_there() -> None:
         assert part in html
     assert "<script" not in html
     assert bundle["text/plain"].startswith("You: Draw *it*\n\nAgent: I draw.\n[calls plot")
+    assert inspect(html).problems == []
+
+
+def test_what_an_mcp_server_sent_is_there_without_its_recordings() -> None:
+    content: list[dict[str, Any]] = [
+        {"type": "audio", "data": PIXEL, "mimeType": "audio/wav"},
+        {"type": "resource_link", "uri": "https://example.org/t", "name": "Ticket", "mimeType": "text/plain"},
+        {"type": "resource_link", "uri": "rail://t", "name": "Table", "size": 48_211},
+        {"type": "resource", "resource": {"uri": "rail://b", "text": "<b>booked</b>"}},
+    ]
+    details = {"server": "railways", "tool": "book", "content": content, "structured_content": {"seats": ["12A"]}}
+    call = ToolCall(id="c", name="book")
+    result = ToolResultMessage(tool_call_id="c", tool_name="book", details=details)
+    html = transcript_bundle([AssistantToolCallMessage(tool_calls=[call]), result])["text/html"]
+    assert "A recording (audio/wav, 12 B), which this file does not keep." in html
+    assert 'Ticket <a href="https://example.org/t"' in html
+    assert "Table <code>rail://t</code> <small>48.2 kB</small>" in html
+    assert "<pre>&lt;b&gt;booked&lt;/b&gt;</pre>" in html
+    assert "<summary>Structured result</summary><pre>{\n  &quot;seats&quot;: [" in html
+    assert PIXEL not in html
     assert inspect(html).problems == []
 
 

@@ -53,3 +53,14 @@ def test_a_long_description_is_cut() -> None:
     [prompt] = suggestions([Tool(name="x", description="Do " + "very " * 40 + "much", execute=print)])
     assert len(prompt) <= 60
     assert prompt.endswith("…")
+
+
+def test_schemas_of_others_make_prompts_without_values_that_make_no_sense() -> None:
+    def prompt(schema: object) -> str:
+        parameters = {"properties": {"x": schema}, "required": ["x"]}
+        [text] = suggestions([Tool(name="t", description="Try it.", execute=print, input_schema=parameters)])
+        return text
+
+    assert prompt(True) == "Try it"
+    assert prompt({"enum": ["x" * 61]}) == "Try it"
+    assert prompt({"enum": ["x"]}) == "Try it: x = x"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from yiemagent_nb.core.messages import AssistantMessage, Message, UserMessage
 from yiemagent_nb.core.models import Cost, Usage
+from yiemagent_nb.widgets.texts import one_line
 
 __all__ = ["AnswerFacts", "answer_facts", "dollars", "newest_first"]
 
@@ -50,7 +51,7 @@ def answer_facts(last: AssistantMessage, earlier: Iterable[Message]) -> AnswerFa
     cost = usage.cost if usage is not None else None
     thinking = last.thinking_sent if last.thinking_sent not in {None, "", "off"} else None
     line = [
-        _name(last.model),
+        one_line(last.model, LONGEST_NAME),
         f"thinking {thinking}" if thinking else "",
         _tokens(usage) if usage is not None else "",
         dollars(cost.total) if cost is not None else "",
@@ -125,11 +126,5 @@ def _details(usage: Usage, turns: int) -> Iterable[str]:
 
 
 def _whose(answer: AssistantMessage) -> str:
-    name = _name(answer.model)
-    return f"{name} ({_name(answer.provider)})" if answer.provider else name
-
-
-def _name(text: str) -> str:
-    """A name on one line, of a length that fits."""
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1]}…"
+    name = one_line(answer.model, LONGEST_NAME)
+    return f"{name} ({one_line(answer.provider, LONGEST_NAME)})" if answer.provider else name

@@ -5,12 +5,21 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-__all__ = ["SCRIPT", "STYLE", "part"]
+__all__ = ["part", "script", "style"]
 
 _STATIC = Path(__file__).parent / "static"
 
-SCRIPT = _STATIC / "widget.js"
-STYLE = _STATIC / "widget.css"
+
+@cache
+def script() -> str:
+    """The script of the widget."""
+    return (_STATIC / "widget.js").read_text(encoding="utf-8")
+
+
+@cache
+def style() -> str:
+    """The style sheet of the widget."""
+    return (_STATIC / "widget.css").read_text(encoding="utf-8")
 
 
 @cache

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.events import Event
 from yiemagent_nb.widgets.panel import Panel, Post
-from yiemagent_nb.widgets.protocol import Approve, Earlier, FollowUp, PageEvent, PageMessage, Send, Stop
+from yiemagent_nb.widgets.protocol import (
+    Answer,
+    Approve,
+    Earlier,
+    FollowUp,
+    LoadAudio,
+    PageEvent,
+    PageMessage,
+    Send,
+    Stop,
+)
+from yiemagent_nb.widgets.question_fields import with_titles
 from yiemagent_nb.widgets.transcript import TranscriptFeed
 
 if TYPE_CHECKING:
@@ -17,7 +29,7 @@ __all__ = ["ChatPanel"]
 
 
 class ChatPanel(Panel):
-    """Talks with an agent: its answers as they stream, its tool calls, approvals, and a composer.
+    """Talks with an agent: its answers as they stream, its tool calls, approvals, servers' questions, and a composer.
 
     Args:
         agent: The agent to talk with.
@@ -42,7 +54,7 @@ class ChatPanel(Panel):
         return self._feed.snapshot()
 
     def handle(self, message: PageMessage, post: Post) -> bool:
-        """Send, queue, stop, approve, or give an earlier part of the transcript."""
+        """Send, queue, stop, approve, answer, or give a part of the transcript."""
         match message:
             case Send():
                 self.agent.input_channel.put_nowait(message.text)
@@ -52,8 +64,31 @@ class ChatPanel(Panel):
                 self.agent.abort()
             case Approve():
                 self.agent.approvals.resolve(message.request_id, message.choice, message.reason, message.arguments)
+            case Answer():
+                self._answer(message)
             case Earlier():
                 post([self._feed.earlier(message.before)])
+            case LoadAudio():
+                audio = self._feed.audio(message.key)
+                if audio is None:
+                    raise InvalidParametersError(
+                        "This recording is not at hand any more.", "Find it in the details of its result."
+                    )
+                post([audio])
             case _:
                 return False
         return True
+
+    def _answer(self, message: Answer) -> None:
+        questions = self.agent.questions
+        match message.action:
+            case "accept":
+                waiting = {each.request_id: each.schema for each in questions.pending}
+                try:
+                    questions.answer(message.request_id, message.content)
+                except InvalidParametersError as error:
+                    raise with_titles(error, waiting.get(message.request_id)) from error
+            case "decline":
+                questions.decline(message.request_id)
+            case "cancel":
+                questions.cancel(message.request_id)

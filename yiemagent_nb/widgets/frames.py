@@ -27,9 +27,9 @@ class FrameQueue:
     """Gathers events and sends them as batches.
 
     Nothing is sent while nobody looks. Deltas of one block within a frame are joined, and of the
-    progress of one call only the newest stays. Every method may be called from any thread; batches
-    are built on the loop that ``bind`` saw, so that a snapshot meets the agent between two of
-    its events.
+    progress of one call, the tools, the backend and the queue only the newest stays. Every method
+    may be called from any thread; batches are built on the loop that ``bind`` saw, so that a
+    snapshot meets the agent between two of its events.
 
     Args:
         send: Takes each batch; called in order, never twice at once.
@@ -140,9 +140,14 @@ class FrameQueue:
             case "tool_update":
                 key = ("tool_update", event["call_id"])
                 if (known := self._joined.get(key)) is not None:
-                    known["content"] = event["content"]
+                    known.update(event)
                     return
                 self._joined[key] = event
+            case "tools" | "backend" | "queue" as kind:  # each says all there is of its kind
+                if (known := self._joined.get((kind,))) is not None:
+                    known.update(event)
+                    return
+                self._joined[kind,] = event
             case _:
                 self._joined.clear()  # what comes after this event is not joined with what came before it
         self._events.append(event)

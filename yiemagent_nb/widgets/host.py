@@ -13,6 +13,7 @@ from yiemagent_nb.core.errors import InvalidParametersError, YiemAgentError
 from yiemagent_nb.core.events import BackendChanged, Event, ToolsChanged
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.widgets import assets
+from yiemagent_nb.widgets.audience import Audience
 from yiemagent_nb.widgets.backend_picker import BackendPicker
 from yiemagent_nb.widgets.frames import FrameQueue
 from yiemagent_nb.widgets.panel import Panel
@@ -28,6 +29,7 @@ from yiemagent_nb.widgets.protocol import (
     read_page_message,
 )
 from yiemagent_nb.widgets.suggestions import suggestions
+from yiemagent_nb.widgets.texts import one_line
 from yiemagent_nb.widgets.thinking import thinking_form
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["WidgetHost"]
 
 REMEMBERED_TICKETS = 256
+LONGEST_LABEL = 80
 
 
 class WidgetHost:
@@ -50,16 +53,19 @@ class WidgetHost:
     def __init__(self, agent: Agent, panels: Sequence[Panel], send: Callable[[dict[str, Any]], None]) -> None:
         self.agent = agent
         self.panels = tuple(panels)
+        self.audience = Audience()
         self.frames = FrameQueue(send, self._snapshot)
         self.frames.bind()  # most likely the agent's loop; its events will tell
         self.picker = BackendPicker(agent, self._post_backend)
         self._tickets: deque[str] = deque(maxlen=REMEMBERED_TICKETS)
         self._tickets_lock = threading.Lock()
         self._unsubscribe = agent.subscribe(self._observe)
+        self._leave = agent.attend()
 
     def close(self) -> None:
         """Let go of the agent, and send nothing more."""
         self._unsubscribe()
+        self._leave()
         self.picker.close()
         self.frames.close()
 
@@ -113,7 +119,11 @@ class WidgetHost:
         tools = self.agent.state.tools.values()
         return {
             "tools": [
-                {"name": tool.name, "label": tool.label, "description": tool.description, "source": tool.source}
+                {
+                    "name": tool.name,
+                    "label": one_line(tool.label, LONGEST_LABEL),
+                    "source": one_line(tool.source, LONGEST_LABEL),
+                }
                 for tool in tools
             ],
             "suggestions": [*suggestions(tools), *self.picker.suggestions()],
@@ -126,11 +136,13 @@ class WidgetHost:
         match message:
             case Hello() | Heartbeat():
                 greet = isinstance(message, Hello)
+                self.audience.hear(message.page)
                 if greet:
                     self.picker.look()
                 self.frames.wake(message.last_seq, greet=greet)
                 self.post([{"type": "alive", "total": len(self.agent.state.messages)}])
             case Bye():
+                self.audience.miss(message.page)
                 self.frames.sleep()
             case LoadPart():
                 self.post([{"type": "part", "name": message.name, "text": assets.part(message.name)}])

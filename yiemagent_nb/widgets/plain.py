@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,15 +15,18 @@ from yiemagent_nb.core.events import (
     AgentEnd,
     AgentError,
     AgentStart,
-    ApprovalChoice,
     ApprovalRequested,
+    ApprovalResolved,
     Event,
     MessageEnd,
     MessageStart,
     MessageUpdate,
+    QuestionAnswered,
+    QuestionAsked,
 )
 from yiemagent_nb.core.runtime import running_loop
 from yiemagent_nb.core.signal import AbortSignal
+from yiemagent_nb.widgets.plain_cards import approval_card, button, close_tree, question_card
 from yiemagent_nb.widgets.static_transcript import transcript_bundle
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ __all__ = ["PlainAgentWidget", "default_agent"]
 FRAME = 0.5
 """Seconds between two renewals of the text: each one sends the whole of it."""
 
+_AT_ONCE = (AgentStart, AgentEnd, ApprovalRequested, ApprovalResolved, QuestionAsked, QuestionAnswered)
 _WIDE = ipywidgets.Layout(width="auto")
 
 
@@ -44,10 +49,11 @@ def default_agent() -> Agent:
 
 
 class PlainAgentWidget(ipywidgets.VBox):
-    """The conversation, a text field and buttons, of ``ipywidgets`` alone.
+    """The conversation, a text field, buttons and what waits for a person, of ``ipywidgets`` alone.
 
     For programs that cannot load the front end of ``AgentWidget``. Unlike there, what was said is
-    part of the widget's state, and so of a notebook that is saved with it.
+    part of the widget's state, and so of a notebook that is saved with it. It keeps its agent, and the
+    agent its MCP servers, until ``close``, even when its cell runs again.
 
     Args:
         agent: The agent; without one, ``Agent()``.
@@ -58,21 +64,23 @@ class PlainAgentWidget(ipywidgets.VBox):
         self.agent = agent
         self._said = ipywidgets.HTML(layout=_WIDE)
         self._live = ipywidgets.HTML(layout=_WIDE)
-        self._approvals = ipywidgets.VBox()
+        self._asked = ipywidgets.VBox()
         self._problem = ipywidgets.HTML()
         self._text = ipywidgets.Textarea(placeholder="Ask anything", layout=_WIDE)
+        self._cards: dict[str, ipywidgets.Box] = {}
         self._pieces: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._stop = _button("Stop", agent.abort)
+        self._stop = button("Stop", agent.abort)
         buttons = ipywidgets.HBox(
             [
-                _button("Send", lambda: self._put(agent.input_channel.put_nowait)),
-                _button("Queue", lambda: self._put(agent.follow_up_channel.put_nowait)),
+                button("Send", lambda: self._put(agent.input_channel.put_nowait)),
+                button("Queue", lambda: self._put(agent.follow_up_channel.put_nowait)),
                 self._stop,
             ]
         )
-        cast("Any", super()).__init__([self._said, self._live, self._approvals, self._problem, self._text, buttons])
+        cast("Any", super()).__init__([self._said, self._live, self._asked, self._problem, self._text, buttons])
         self._unsubscribe = agent.subscribe(self._observe)
+        self._leave = agent.attend()
         self._refresh()
 
     def show(self) -> None:
@@ -84,9 +92,10 @@ class PlainAgentWidget(ipywidgets.VBox):
     def close(self) -> None:
         """Let go of the agent and take the widget out of the page. The agent goes on."""
         self._unsubscribe()
+        self._leave()
         if self._timer is not None:
             self._timer.cancel()
-        super().close()
+        close_tree(self)
 
     def __repr__(self) -> str:
         """The backend, not the conversation."""
@@ -118,7 +127,7 @@ class PlainAgentWidget(ipywidgets.VBox):
             case _:
                 pass
         loop = running_loop()
-        if loop is None or isinstance(event, AgentStart | AgentEnd | ApprovalRequested):
+        if loop is None or isinstance(event, _AT_ONCE):
             self._refresh()
         elif self._timer is None:
             self._timer = loop.call_later(FRAME, self._refresh)
@@ -130,30 +139,19 @@ class PlainAgentWidget(ipywidgets.VBox):
         cast("Any", self._said).value = transcript_bundle(self.agent.state.messages)["text/html"]
         cast("Any", self._live).value = f"<pre style='white-space:pre-wrap'>{escape(''.join(self._pieces))}</pre>"
         cast("Any", self._stop).disabled = not self.agent.is_running
-        cast("Any", self._approvals).children = [self._approval(each) for each in self.agent.approvals.pending]
+        self._show_cards()
 
-    def _approval(self, request: ApprovalRequested) -> ipywidgets.HBox:
-        def answer(choice: ApprovalChoice) -> None:
-            try:
-                self.agent.approvals.resolve(request.request_id, choice)
-            except YiemAgentError as error:
-                self._complain(str(error))
-
-        call = ipywidgets.HTML(f"Allow <code>{escape(request.tool_name)}({escape(str(dict(request.args)))})</code>?")
-        return ipywidgets.HBox(
-            [
-                call,
-                _button("Allow once", lambda: answer("allow_once")),
-                _button("Allow for this session", lambda: answer("allow_session")),
-                _button("Deny", lambda: answer("deny")),
-            ]
-        )
-
-
-def _button(text: str, action: Callable[[], None]) -> ipywidgets.Button:
-    def click(_button: object) -> None:
-        action()
-
-    button = ipywidgets.Button(description=text, layout=ipywidgets.Layout(width="auto"))
-    cast("Any", button).on_click(click)
-    return button
+    def _show_cards(self) -> None:
+        """Show what waits for a person; a card stays the same while it waits, with what was entered in it."""
+        agent, complain = self.agent, self._complain
+        makers: dict[str, Callable[[], ipywidgets.Box]] = {
+            **{each.request_id: partial(approval_card, agent, each, complain) for each in agent.approvals.pending},
+            **{each.request_id: partial(question_card, agent, each, complain) for each in agent.questions.pending},
+        }
+        if makers.keys() == self._cards.keys():
+            return
+        gone = [card for name, card in self._cards.items() if name not in makers]
+        self._cards = {name: self._cards[name] if name in self._cards else make() for name, make in makers.items()}
+        cast("Any", self._asked).children = list(self._cards.values())
+        for card in gone:
+            close_tree(card)

@@ -9,20 +9,26 @@ synced trait, so no saved notebook holds one in its widget state.
 ==============  ================================  =============================================
 type            fields                            meaning
 ==============  ================================  =============================================
-``hello``       last_seq                          a page is there; it has seen batch ``last_seq``
+``hello``       last_seq, page                    a page is there; it has seen batch ``last_seq``
                                                   (0: nothing), and wants a snapshot if it is behind
-``heartbeat``   last_seq                          still there; answered by ``alive``
-``bye``                                           no view is left; send nothing until ``hello``
+``heartbeat``   last_seq, page                    still there; answered by ``alive``
+``bye``         page                              no view is left; send nothing until ``hello``
 ``earlier``     before                            the messages that stand before this index
 ``send``        ticket, text                      to the input channel (during a run: steering)
 ``follow_up``   ticket, text                      to the follow-up channel
 ``stop``                                          abort the run
 ``approve``     request_id, choice, reason,       a person's word on a call
                 arguments
+``answer``      ticket, request_id, action,       a person's answer to a server's question: accept
+                content                           (with values, by the names of its fields),
+                                                  decline or cancel
+``load_audio``  ticket, key                       a recording that a result has; told by ``audio``
 ``set_backend``  key                              another backend, by its key in ``backend.choices``
 ``set_thinking``  level                           another thinking level, from the next turn on
 ``load_part``   name                              the text of a part of the front end (``math``)
 ==============  ================================  =============================================
+
+A ``page`` names itself, so that a widget knows whether another one looks when one leaves.
 
 A ``ticket`` names one press of a button. It is answered by ``accepted`` or ``refused``, and a
 repeated one is carried out once, so a page may ask again when it hears nothing.
@@ -49,12 +55,16 @@ event               fields
                     (an answer also has ``took`` (line, details) and ``error`` (message, hint,
                     code), or null for either, wherever it stands)
 ``tool_start``      call_id, name, args
-``tool_update``     call_id, content: the newest progress
-``tool_end``        call_id, is_error, duration (s), content
+``tool_update``     call_id, content: the newest progress; progress: 0 to 1, or null
+``tool_end``        call_id, is_error, duration (s), content; details, where there are any
 ``queue``           steering, follow_ups: texts that wait, oldest first
-``approval``        request_id, call_id, name, args, source, description
+``approval``        request_id, call_id (of no call here: it stands alone), name, args, args_text
+                    (instead of long args, which cannot be edited; else null), source, description
 ``approval_done``   request_id, call_id, choice, reason
-``tools``           tools: name, label, description, source; suggestions
+``question``        request_id, source, message; fields (``QuestionField``), or null and a url, or
+                    neither where it is too large to be shown
+``question_done``   request_id, action
+``tools``           tools: name, label, source; suggestions
 ``backend``         label, choices (key, label), key, note, thinking (level, levels, note)
 ``error``           code, message, hint
 ``history``         start, messages: what ``earlier`` asked for
@@ -62,11 +72,16 @@ event               fields
 ``refused``         ticket (or empty), code, message, hint
 ``alive``           total: how many messages there are
 ``part``            name, text
+``audio``           key, data (base64)
 ==================  =========================================================================
+
+``details`` of a result, there and in its message, are what an MCP server sent beside text and
+images: server, parts, left_out (what is not there, in words). A part is one of ``tool_details``; a
+recording has a ``key`` instead of its data, empty where it cannot be played.
 
 The snapshot has ``messages`` (the newest), ``start`` (the index of the first of them),
 ``total``, ``live`` (an answer in the making, or null), ``calls`` (those that run),
-``running``, ``queue``, ``approvals``, ``tools`` and ``backend``, in the forms above.
+``running``, ``queue``, ``approvals``, ``questions``, ``tools`` and ``backend``, in the forms above.
 """
 
 from __future__ import annotations
@@ -74,20 +89,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from yiemagent_nb.core.events import ApprovalChoice
+from yiemagent_nb.core.events import ApprovalChoice, QuestionAction
 from yiemagent_nb.core.models import ThinkingLevel
 
 __all__ = [
+    "Answer",
     "Approve",
     "Bye",
     "Earlier",
     "FollowUp",
     "Heartbeat",
     "Hello",
+    "LoadAudio",
     "LoadPart",
     "PageEvent",
     "PageMessage",
@@ -103,10 +120,14 @@ PageEvent = dict[str, Any]
 """One event for the page, in the form that the module's docstring lists."""
 
 MAX_TEXT = 1_000_000
+MAX_VALUES = 10_000
 
 
 class _FromPage(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+_PAGE = Field(default="", max_length=64)
 
 
 class Hello(_FromPage):
@@ -114,6 +135,7 @@ class Hello(_FromPage):
 
     type: Literal["hello"]
     last_seq: int = Field(ge=0)
+    page: str = _PAGE
 
 
 class Heartbeat(_FromPage):
@@ -121,12 +143,14 @@ class Heartbeat(_FromPage):
 
     type: Literal["heartbeat"]
     last_seq: int = Field(ge=0)
+    page: str = _PAGE
 
 
 class Bye(_FromPage):
     """The last view is gone."""
 
     type: Literal["bye"]
+    page: str = _PAGE
 
 
 class Earlier(_FromPage):
@@ -170,6 +194,51 @@ class Approve(_Ticketed):
     arguments: dict[str, Any] | None = None
 
 
+def _bounded(content: dict[str, Any]) -> dict[str, Any]:
+    """Refuse values of a size that no person enters; of any depth."""
+    waiting: list[object] = [content]
+    values = characters = 0
+    while waiting:
+        value = waiting.pop()
+        values += 1
+        match value:
+            case str():
+                characters += len(value)
+            case dict():
+                items = cast("dict[str, object]", value)
+                characters += sum(map(len, items))
+                waiting.extend(items.values())
+            case list():
+                waiting.extend(cast("list[object]", value))
+            case _:
+                pass
+        if values + len(waiting) > MAX_VALUES or characters > MAX_TEXT:
+            raise ValueError(f"more than {MAX_VALUES:,} values, or {MAX_TEXT:,} characters")
+    return content
+
+
+class Answer(_Ticketed):
+    """A person's answer to a server's question."""
+
+    type: Literal["answer"]
+    request_id: str = Field(min_length=1, max_length=200)
+    action: QuestionAction
+    content: Annotated[dict[str, Any], AfterValidator(_bounded)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.action != "accept" and self.content is not None:
+            raise ValueError("content belongs to accept")
+        return self
+
+
+class LoadAudio(_Ticketed):
+    """A person wants to hear a recording."""
+
+    type: Literal["load_audio"]
+    key: str = Field(min_length=1, max_length=40)
+
+
 class SetBackend(_Ticketed):
     """A person picks another backend."""
 
@@ -192,7 +261,19 @@ class LoadPart(_FromPage):
 
 
 PageMessage = Annotated[
-    Hello | Heartbeat | Bye | Earlier | Send | FollowUp | Stop | Approve | SetBackend | SetThinking | LoadPart,
+    Hello
+    | Heartbeat
+    | Bye
+    | Earlier
+    | Send
+    | FollowUp
+    | Stop
+    | Approve
+    | Answer
+    | LoadAudio
+    | SetBackend
+    | SetThinking
+    | LoadPart,
     Field(discriminator="type"),
 ]
 """Anything that a page may say."""

@@ -37,6 +37,8 @@ from yiemagent_nb.core.messages import (
 )
 from yiemagent_nb.widgets.answer_facts import AnswerFacts, answer_facts, newest_first
 from yiemagent_nb.widgets.error_text import read_error
+from yiemagent_nb.widgets.static_details import html_details, html_image
+from yiemagent_nb.widgets.texts import cut_text
 
 __all__ = ["MAX_CHARACTERS", "tame_markdown", "transcript_bundle"]
 
@@ -44,7 +46,6 @@ MAX_CHARACTERS = 1_000_000
 """The newest messages that fit into so much HTML are kept; how many are left out is said."""
 
 RESULT_CHARACTERS = 4_000
-IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$", re.DOTALL)
 
@@ -159,11 +160,6 @@ def _json(value: object) -> str:
     return json.dumps(json_form(value), ensure_ascii=False)
 
 
-def _cut(text: str) -> str:
-    left_out = len(text) - RESULT_CHARACTERS
-    return f"{text[:RESULT_CHARACTERS]}\n… {left_out} more characters" if left_out > 0 else text
-
-
 def _html(message: Message, results: _Results, facts: AnswerFacts | None) -> str:
     match message:
         case UserMessage():
@@ -201,13 +197,15 @@ def _html_block(block: object, results: _Results, *, broken: bool) -> str:
             verb = "Called" if result is None else "Failed:" if result.is_error else "Ran"
             verb = "Not run:" if broken else verb
             summary = f"<summary>{verb} <code>{escape(_call_line(block))}</code></summary>"
-            text = f"<pre>{escape(_cut(result.text))}</pre>" if result is not None and result.text else ""
-            images = (
-                ""
-                if result is None
-                else "".join(_html_content(item) for item in result.content if isinstance(item, ImageContent))
+            text = (
+                f"<pre>{escape(cut_text(result.text, RESULT_CHARACTERS))}</pre>"
+                if result is not None and result.text
+                else ""
             )
-            return f"<details>{summary}{text}</details>{images}"
+            if result is None:
+                return f"<details>{summary}</details>"
+            images = "".join(_html_content(item) for item in result.content if isinstance(item, ImageContent))
+            return f"<details>{summary}{text}</details>{images}{html_details(result, RESULT_CHARACTERS)}"
         case TextContent() | ImageContent():
             return _html_content(block)
         case _:
@@ -217,9 +215,7 @@ def _html_block(block: object, results: _Results, *, broken: bool) -> str:
 def _html_content(block: UserContent) -> str:
     if isinstance(block, TextContent):
         return _parser.render(block.text)
-    if block.mime_type not in IMAGE_TYPES:
-        return f"<p><em>An image of type {escape(block.mime_type)}</em></p>"
-    return f'<p><img alt="" src="data:{block.mime_type};base64,{block.data}"></p>'
+    return html_image(block.mime_type, block.data)
 
 
 def _plain(message: Message, facts: AnswerFacts | None) -> str:
@@ -233,7 +229,7 @@ def _plain(message: Message, facts: AnswerFacts | None) -> str:
             lines += [f"[{facts.line}]"] if facts is not None else []
             return "Agent: " + "\n".join(lines)
         case ToolResultMessage():
-            return f"{message.tool_name}: {_cut(message.text)}"
+            return f"{message.tool_name}: {cut_text(message.text, RESULT_CHARACTERS)}"
         case CustomMessage():
             return f"[{message.kind}]"
 
@@ -249,7 +245,7 @@ def _markdown(message: Message, facts: AnswerFacts | None) -> str:
             parts += [_fenced(facts.line)] if facts is not None else []
             return "\n\n".join(["**Agent**", *parts])
         case ToolResultMessage():
-            return _fenced(_cut(message.text))
+            return _fenced(cut_text(message.text, RESULT_CHARACTERS))
         case CustomMessage():
             return _fenced(message.kind)
 

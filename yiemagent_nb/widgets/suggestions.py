@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, cast
 
 from yiemagent_nb.core.tools import Tool
@@ -35,7 +36,7 @@ _NAMED = {
 
 def suggestions(tools: Iterable[Tool]) -> list[str]:
     """At most three prompts that make use of the tools, none that might destroy something."""
-    return [_prompt(tool) for tool in tools if not _may_destroy(tool)][:MOST]
+    return [_prompt(tool) for tool in islice((tool for tool in tools if not _may_destroy(tool)), MOST)]
 
 
 def _may_destroy(tool: Tool) -> bool:
@@ -44,7 +45,7 @@ def _may_destroy(tool: Tool) -> bool:
 
 def _prompt(tool: Tool) -> str:
     schema = tool.input_schema
-    properties = cast("Mapping[str, Mapping[str, Any]]", schema.get("properties") or {})
+    properties = cast("Mapping[str, object]", schema.get("properties") or {})
     needed = [name for name in properties if name in schema.get("required", ())]
     samples = [_sample(name, properties[name], position) for position, name in enumerate(needed)]
     purpose = _first_sentence(tool.description)
@@ -54,16 +55,23 @@ def _prompt(tool: Tool) -> str:
     return f"{purpose}: {', '.join(values)}"
 
 
-def _sample(name: str, schema: Mapping[str, Any], position: int) -> object | None:
+def _sample(name: str, subschema: object, position: int) -> object | None:
     """A value that makes sense, or None where only the author of the tool could know one."""
+    if not isinstance(subschema, Mapping):  # a schema may also be true or false
+        return None
+    schema = cast("Mapping[str, Any]", subschema)
     for key in ("examples", "enum"):
         if schema.get(key):
-            return schema[key][0]
+            return _short(schema[key][0])
     kind = schema.get("type")
     if kind == "string":
         return next((_NAMED[part] for part in name.lower().split("_") if part in _NAMED), None)
     numbers = _NUMBERS.get(kind) if isinstance(kind, str) else None
     return numbers[position % len(numbers)] if numbers else None
+
+
+def _short(value: object) -> object | None:
+    return value if len(str(value)) <= LONGEST else None
 
 
 def _first_sentence(description: str) -> str:

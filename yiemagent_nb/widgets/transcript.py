@@ -18,6 +18,8 @@ from yiemagent_nb.core.events import (
     MessageEnd,
     MessageStart,
     MessageUpdate,
+    QuestionAnswered,
+    QuestionAsked,
     QueueChanged,
     ToolExecutionEnd,
     ToolExecutionStart,
@@ -25,21 +27,30 @@ from yiemagent_nb.core.events import (
 )
 from yiemagent_nb.core.json_values import json_form
 from yiemagent_nb.core.messages import (
-    AssistantContent,
     AssistantMessage,
     CustomMessage,
     Message,
     ReasoningContent,
     TextContent,
-    ToolCall,
     ToolResultMessage,
-    UserContent,
     UserMessage,
     dump_message,
 )
+from yiemagent_nb.core.results import ToolResult
 from yiemagent_nb.core.state import AgentState
 from yiemagent_nb.widgets.answer_facts import answer_facts, newest_first
 from yiemagent_nb.widgets.error_text import read_error
+from yiemagent_nb.widgets.page_forms import (
+    AudioShelf,
+    approval_form,
+    block_form,
+    content_form,
+    form_size,
+    progress_form,
+    question_form,
+    queue_form,
+    tool_end_form,
+)
 from yiemagent_nb.widgets.protocol import PageEvent
 
 if TYPE_CHECKING:
@@ -51,9 +62,6 @@ FIRST_MESSAGES = 40
 MORE_MESSAGES = 100
 CHUNK_CHARACTERS = 200_000
 """How much of the history goes over at once: so many messages, or so much text if that is less."""
-
-RESULT_CHARACTERS = 50_000
-"""A longer text of a tool is cut for the page; the agent's history has all of it."""
 
 
 @dataclass(slots=True)
@@ -89,7 +97,13 @@ class _Call:
     name: str
     args: Mapping[str, Any]
     started: float
-    update: Sequence[UserContent] | None = None
+    update: ToolResult | None = None
+
+    def progress_form(self) -> dict[str, Any]:
+        """The newest that it told of itself."""
+        if self.update is None:
+            return {"content": None, "progress": None}
+        return {"content": content_form(self.update.content), "progress": progress_form(self.update)}
 
 
 class TranscriptFeed:
@@ -107,6 +121,7 @@ class TranscriptFeed:
         self._live: _Live | None = None
         self._calls: dict[str, _Call] = {}
         self._ended: dict[str, ToolExecutionEnd] = {}
+        self._audios = AudioShelf()
         # By identity, since ids of calls come again in other answers; the message keeps its identity taken.
         self._took: dict[int, tuple[Message, float]] = {}
         self._thought: dict[int, tuple[Message, dict[int, float]]] = {}
@@ -151,12 +166,12 @@ class TranscriptFeed:
                 yield {"type": "tool_start", "call_id": call_id, "name": event.tool_name, "args": json_form(event.args)}
             case ToolExecutionUpdate():
                 if (call := self._calls.get(call_id)) is not None:
-                    call.update = event.update.content
-                    yield {"type": "tool_update", "call_id": call_id, "content": _content(call.update)}
+                    call.update = event.update
+                    yield {"type": "tool_update", "call_id": call_id, **call.progress_form()}
             case ToolExecutionEnd():
                 self._calls.pop(call_id, None)
                 self._ended[call_id] = event
-                yield {"type": "tool_end", **_tool_end(event)}
+                yield {"type": "tool_end", **tool_end_form(event, self._audios)}
 
     def snapshot(self) -> dict[str, Any]:
         """All that a page needs to start: the newest messages, and what is going on."""
@@ -176,14 +191,15 @@ class TranscriptFeed:
                     "name": call.name,
                     "args": json_form(call.args),
                     "elapsed": now - call.started,
-                    "content": None if call.update is None else _content(call.update),
+                    **call.progress_form(),
                 }
                 for call_id, call in self._calls.items()
             ],
-            "ended": [_tool_end(event) for event in self._ended.values()],
+            "ended": [tool_end_form(event, self._audios) for event in self._ended.values()],
             "running": self._agent.is_running,
-            "queue": _queue(self._agent.input_channel.items(), self._agent.follow_up_channel.items()),
-            "approvals": [_approval(request) for request in self._agent.approvals.pending],
+            "queue": queue_form(self._agent.input_channel.items(), self._agent.follow_up_channel.items()),
+            "approvals": [approval_form(request) for request in self._agent.approvals.pending],
+            "questions": [question_form(question) for question in self._agent.questions.pending],
         }
 
     def earlier(self, before: int) -> PageEvent:
@@ -191,6 +207,11 @@ class TranscriptFeed:
         messages = self._agent.state.messages
         start, chunk = self._chunk(messages, min(before, len(messages)), MORE_MESSAGES)
         return {"type": "history", "start": start, "messages": chunk}
+
+    def audio(self, key: str) -> PageEvent | None:
+        """A recording that the page was told of; None where it is not kept any more. From any thread."""
+        audio = self._audios.get(key)
+        return None if audio is None else {"type": "audio", "key": key, "data": audio.data}
 
     def _adopt_calls(self, state: AgentState) -> None:
         """Take calls that began before this feed did from the history."""
@@ -211,7 +232,7 @@ class TranscriptFeed:
         ):
             start -= 1
             form = self._form(messages[start], newest_first(messages, start))
-            size += _size(form)
+            size += form_size(form)
             chunk.append(form)
         return start, chunk[::-1]
 
@@ -225,17 +246,20 @@ class TranscriptFeed:
                 failed = message.stop_reason == "error" and message.error_message
                 form["error"] = read_error(failed)._asdict() if failed else None
                 seconds = self._thought.get(id(message), (message, {}))[1]
-                form["content"] = [_block(block, seconds.get(index)) for index, block in enumerate(message.content)]
+                form["content"] = [block_form(block, seconds.get(index)) for index, block in enumerate(message.content)]
                 return form
             case ToolResultMessage():
-                return {
+                form: dict[str, Any] = {
                     "role": message.role,
                     "tool_call_id": message.tool_call_id,
                     "tool_name": message.tool_name,
                     "is_error": message.is_error,
                     "duration": self._took.get(id(message), (message, None))[1],
-                    "content": _content(message.content),
+                    "content": content_form(message.content),
                 }
+                if (details := self._audios.details_form(message.details, message.content)) is not None:
+                    form["details"] = details
+                return form
             case CustomMessage():
                 return {"role": message.role, "kind": message.kind}
             case UserMessage():
@@ -284,8 +308,9 @@ class TranscriptFeed:
                 told = streamed.get(index)
                 if told is not None and block["type"] == told.kind and block["text"] == told.text:
                     block["length"] = len(block.pop("text"))
-        elif isinstance(message, ToolResultMessage) and ended is not None and ended.result.content == message.content:
+        elif isinstance(message, ToolResultMessage) and ended is not None and _same(ended.result, message):
             del form["content"]
+            form.pop("details", None)
         index, self._total = self._total, self._total + 1
         kind = "message_end" if isinstance(message, AssistantMessage) else "message"
         return {"type": kind, "id": event.message_id, "index": index, "message": form}
@@ -318,13 +343,17 @@ class TranscriptFeed:
         }
 
 
+def _same(result: ToolResult, message: ToolResultMessage) -> bool:
+    return result.content == message.content and result.details is message.details
+
+
 def _beside(event: Event) -> Iterator[PageEvent]:
     """What the page is told of what stands in no history."""
     match event:
         case QueueChanged():
-            yield {"type": "queue", **_queue(event.steering, event.follow_ups)}
+            yield {"type": "queue", **queue_form(event.steering, event.follow_ups)}
         case ApprovalRequested():
-            yield {"type": "approval", **_approval(event)}
+            yield {"type": "approval", **approval_form(event)}
         case ApprovalResolved():
             yield {
                 "type": "approval_done",
@@ -333,68 +362,11 @@ def _beside(event: Event) -> Iterator[PageEvent]:
                 "choice": event.choice,
                 "reason": event.reason,
             }
+        case QuestionAsked():
+            yield {"type": "question", **question_form(event)}
+        case QuestionAnswered():
+            yield {"type": "question_done", "request_id": event.request_id, "action": event.action}
         case AgentError():
             yield {"type": "error", **read_error(event.message)._asdict(), "code": event.code}
         case _:
             pass
-
-
-def _block(block: AssistantContent, seconds: float | None) -> dict[str, Any]:
-    match block:
-        case ReasoningContent():
-            return {"type": "reasoning", "text": block.text, "seconds": seconds}
-        case ToolCall():
-            return {
-                "type": "function",
-                "id": block.id,
-                "name": block.name,
-                "arguments": block.arguments,
-                "raw_arguments": block.raw_arguments,
-            }
-        case _:
-            return block.model_dump()
-
-
-def _content(content: Sequence[UserContent]) -> list[dict[str, Any]]:
-    return [_cut(block.model_dump()) for block in content]
-
-
-def _cut(block: dict[str, Any]) -> dict[str, Any]:
-    text = block.get("text", "")
-    if len(text) > RESULT_CHARACTERS:
-        block["text"] = text[:RESULT_CHARACTERS]
-        block["left_out"] = len(text) - RESULT_CHARACTERS
-    return block
-
-
-def _size(form: Mapping[str, Any]) -> int:
-    blocks = form.get("content", ())
-    return sum(len(block.get("text") or block.get("data") or "") for block in blocks)
-
-
-def _queue(steering: Sequence[object], follow_ups: Sequence[object]) -> dict[str, Any]:
-    return {"steering": _texts(steering), "follow_ups": _texts(follow_ups)}
-
-
-def _texts(messages: Sequence[object]) -> list[str]:
-    return [message.text for message in messages if isinstance(message, UserMessage)]
-
-
-def _tool_end(event: ToolExecutionEnd) -> dict[str, Any]:
-    return {
-        "call_id": event.tool_call_id,
-        "is_error": event.is_error,
-        "duration": event.duration,
-        "content": _content(event.result.content),
-    }
-
-
-def _approval(request: ApprovalRequested) -> dict[str, Any]:
-    return {
-        "request_id": request.request_id,
-        "call_id": request.tool_call_id,
-        "name": request.tool_name,
-        "args": json_form(request.args),
-        "source": request.source,
-        "description": request.description,
-    }

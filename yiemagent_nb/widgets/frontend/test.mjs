@@ -22,7 +22,7 @@ await build({
 const load = (name) => import(pathToFileURL(join(folder, name)).href);
 const { BlockSplitter, needsWhole } = await load("blocks.mjs");
 const { argumentsOf, oneLine, readPartial, valueText } = await load("arguments.mjs");
-const { codePoints, seconds } = await load("text.mjs");
+const { bytes, codePoints, seconds } = await load("text.mjs");
 
 function split(text, size = text.length) {
   const splitter = new BlockSplitter();
@@ -141,4 +141,8 @@ test("lengths are those of Python", () => {
 
 test("durations are told in words", () => {
   assert.deepEqual([0, 0.004, 0.25, 3.21, 42, 125].map(seconds), ["1 ms", "4 ms", "250 ms", "3.2 s", "42 s", "2 min 5 s"]);
+});
+
+test("sizes are told in words", () => {
+  assert.deepEqual([0, 999, 48_211, 5_000_000].map(bytes), ["0 B", "999 B", "48.2 kB", "5.0 MB"]);
 });

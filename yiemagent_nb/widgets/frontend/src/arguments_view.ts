@@ -2,7 +2,7 @@
 
 import { argumentsOf, valueText } from "./arguments";
 import { copyButton, growText, h, setText } from "./dom";
-import type { Call } from "./store";
+import type { Call } from "./entries";
 
 const LONGEST_VALUE = 20_000;
 

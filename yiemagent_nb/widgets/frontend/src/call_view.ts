@@ -1,19 +1,14 @@
 // A tool call: one quiet row that opens to its arguments and its result, and asks for approval.
 
+import { approvalCard, decisionText, type CallActions } from "./approval_card";
 import { argumentsOf, oneLine, valueText } from "./arguments";
 import { ArgumentsView } from "./arguments_view";
-import { copyButton, h, icon, setText } from "./dom";
-import type { ApprovalChoice, Content, ImageBlock } from "./protocol";
-import type { Call, CallStatus, Store } from "./store";
+import { h, icon, newId, setText } from "./dom";
+import type { Call, CallStatus } from "./entries";
+import type { AudioPart, Content, ImageBlock, PicturePart } from "./protocol";
+import { audioElement, imageElement, releaseAudio, resultElement, textOf } from "./result_view";
+import type { Store } from "./store";
 import { seconds } from "./text";
-
-export interface CallActions {
-  approve(
-    requestId: string,
-    choice: ApprovalChoice,
-    more: { reason?: string; arguments?: Record<string, unknown> },
-  ): Promise<void>;
-}
 
 const VERBS: Record<CallStatus, string> = {
   writing: "Calling",
@@ -31,22 +26,23 @@ const ICONS: Partial<Record<CallStatus, string>> = {
   stopped: "pause",
 };
 
-const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const LONG_ARGUMENTS = 200;
 const LONGEST_TOOLTIP = 1_000;
-let ids = 0;
 
 export class CallView {
   readonly element = h("div", { class: "yna-call" });
   private readonly mark = h("span", { class: "yna-call-mark" });
   private readonly verb = h("span", { class: "yna-call-verb" });
   private readonly name = h("span", { class: "yna-call-name" });
+  private readonly source = h("span", { class: "yna-call-source" });
   private readonly summary = h("span", { class: "yna-call-summary" });
   private readonly time = h("span", { class: "yna-call-time" });
   private readonly row: HTMLButtonElement;
   private readonly body = h("div", { class: "yna-call-body", hidden: true });
-  private readonly images = h("div", { class: "yna-call-images", hidden: true });
-  private readonly progress = h("div", { class: "yna-call-progress", hidden: true });
+  private readonly media = h("div", { class: "yna-call-images", hidden: true });
+  private readonly progressText = h("div");
+  private readonly bar = h("progress", { class: "yna-progress", max: "1", label: "Progress" });
+  private readonly progress = h("div", { class: "yna-call-progress", hidden: true }, this.progressText, this.bar);
   private readonly decision = h("p", { class: "yna-call-decision" });
   private args: ArgumentsView | null = null;
   private result: HTMLElement | null = null;
@@ -63,8 +59,7 @@ export class CallView {
     private readonly store: Store,
     private readonly actions: CallActions,
   ) {
-    ids += 1;
-    this.body.id = `yna-call-${ids}`;
+    this.body.id = newId();
     this.row = h(
       "button",
       {
@@ -76,16 +71,18 @@ export class CallView {
       this.mark,
       this.verb,
       this.name,
+      this.source,
       this.summary,
       this.time,
       icon("chevron"),
     );
-    this.element.append(this.row, this.progress, this.body, this.images);
+    this.element.append(this.row, this.progress, this.body, this.media);
     this.update();
   }
 
   dispose(): void {
     clearInterval(this.ticking);
+    releaseAudio(this.media);
   }
 
   update(): void {
@@ -99,12 +96,15 @@ export class CallView {
     setText(this.verb, call.note ? "Not run:" : VERBS[call.status]);
     setText(this.name, this.store.label(call.name));
     if (this.name.title !== call.name) this.name.title = call.name;
+    const source = this.store.source(call);
+    setText(this.source, source);
+    this.source.hidden = source === "";
     this.showSummary();
     this.showTime();
     this.showProgress();
     if (call.content !== this.shownContent) {
       this.shownContent = call.content;
-      this.showImages();
+      this.showMedia();
     }
     if (!this.body.hidden) this.fillBody();
     this.showApproval();
@@ -135,15 +135,29 @@ export class CallView {
   }
 
   private showProgress(): void {
-    const text = textOf(this.call.progress ?? []);
-    this.progress.hidden = text === "" || this.call.status !== "running";
-    if (!this.progress.hidden) this.progress.textContent = text.length > 400 ? `…${text.slice(-400)}` : text;
+    const { content, progress } = this.call.progress ?? { content: [], progress: null };
+    const text = textOf(content);
+    this.progress.hidden = (text === "" && progress === null) || this.call.status !== "running";
+    if (this.progress.hidden) return;
+    setText(this.progressText, text.length > 400 ? `…${text.slice(-400)}` : text);
+    this.bar.hidden = progress === null;
+    if (progress !== null) this.bar.value = progress;
   }
 
-  private showImages(): void {
-    const images = (this.call.content ?? []).filter((block): block is ImageBlock => block.type === "image");
-    this.images.hidden = images.length === 0;
-    this.images.replaceChildren(...images.map((image) => imageElement(image, `Image from ${this.call.name}`)));
+  private showMedia(): void {
+    const { call } = this;
+    const parts = call.details?.parts ?? [];
+    const images = [
+      ...(call.content ?? []).filter((block): block is ImageBlock => block.type === "image"),
+      ...parts.filter((part): part is PicturePart => part.type === "picture"),
+    ];
+    const audios = parts.filter((part): part is AudioPart => part.type === "audio");
+    releaseAudio(this.media);
+    this.media.hidden = images.length + audios.length === 0;
+    this.media.replaceChildren(
+      ...images.map((image) => imageElement(image, `Image from ${call.name}`)),
+      ...audios.map((audio) => audioElement(audio, this.actions.audio)),
+    );
   }
 
   private showSummary(): void {
@@ -171,7 +185,7 @@ export class CallView {
     if (call.content === this.resultOf) return;
     this.resultOf = call.content;
     this.result?.remove();
-    this.result = call.content ? resultElement(call.content, resultTitle(call)) : null;
+    this.result = call.content ? resultElement(call.content, call.details, resultTitle(call)) : null;
     if (this.result) this.body.append(this.result);
   }
 
@@ -185,7 +199,9 @@ export class CallView {
     if (this.approvalOf === request.request_id) return;
     this.approval?.remove();
     this.approvalOf = request.request_id;
-    this.approval = approvalCard(this.call, this.store, this.actions);
+    const label = this.store.label(this.call.name);
+    const from = request.source === "python" ? "" : ` from ${request.source}`;
+    this.approval = approvalCard(this.call, label, `Allow ${label}${from} to run?`, this.actions);
     this.element.append(this.approval);
   }
 }
@@ -193,140 +209,4 @@ export class CallView {
 function resultTitle(call: Call): string {
   if (call.note) return "What the model is told";
   return call.status === "failed" ? "Error" : "Result";
-}
-
-function resultElement(content: Content[], title: string): HTMLElement {
-  const result = textOf(content);
-  const leftOut = content.reduce((sum, block) => sum + (block.type === "text" ? (block.left_out ?? 0) : 0), 0);
-  return h(
-    "div",
-    {},
-    result || content.length === 0 ? section(title, result || "(nothing)", () => result) : null,
-    leftOut ? h("p", { class: "yna-call-decision" }, `${leftOut.toLocaleString()} more characters are not shown.`) : null,
-  );
-}
-
-function textOf(content: Content[]): string {
-  return content.map((block) => (block.type === "text" ? block.text : "")).join("");
-}
-
-function section(title: string, text: string, copied: () => string): HTMLElement {
-  return h(
-    "div",
-    { class: "yna-section" },
-    h("div", { class: "yna-section-bar" }, h("span", {}, title), copyButton(copied)),
-    h("pre", { tabindex: "0", label: title }, text),
-  );
-}
-
-export function imageElement(image: ImageBlock, name: string): HTMLElement {
-  if (!IMAGE_TYPES.includes(image.mime_type)) {
-    return h("span", { class: "yna-muted" }, `An image of type ${image.mime_type} cannot be shown here.`);
-  }
-  const element = h("img", { class: "yna-image", alt: name });
-  element.src = `data:${image.mime_type};base64,${image.data}`;
-  return element;
-}
-
-function decisionText(call: Call): string {
-  switch (call.decision?.choice) {
-    case "allow_once":
-      return "Allowed once.";
-    case "allow_session":
-      return "Allowed for this session.";
-    case "allow_edited":
-      return "Allowed with edited arguments.";
-    case "deny":
-      return call.decision.reason ? `Denied: ${call.decision.reason}` : "Denied.";
-    default:
-      return "";
-  }
-}
-
-function approvalCard(call: Call, store: Store, actions: CallActions): HTMLElement {
-  const request = call.approval;
-  const args = JSON.stringify(request?.args ?? {}, null, 2);
-  const problem = h("p", { class: "yna-problem", role: "alert", hidden: true });
-  const shown = h("pre", { class: "yna-approval-args", tabindex: "0", label: "Arguments" }, args);
-  const editor = h("textarea", { class: "yna-field yna-code-field", label: "Arguments as JSON", spellcheck: "false", hidden: true });
-  const reason = h("input", { class: "yna-field", type: "text", placeholder: "Why not? (the model is told)", label: "Reason", hidden: true });
-  const complain = (text: string): void => {
-    problem.textContent = text;
-    problem.hidden = text === "";
-  };
-  const answer = (choice: ApprovalChoice, more: { reason?: string; arguments?: Record<string, unknown> } = {}): void => {
-    complain("");
-    for (const button of card.querySelectorAll("button")) button.disabled = true;
-    actions.approve(request?.request_id ?? "", choice, more).catch((refusal: { message: string; hint: string }) => {
-      for (const button of card.querySelectorAll("button")) button.disabled = false;
-      complain(`${refusal.message} ${refusal.hint}`.trim());
-    });
-  };
-  const answerEdited = (): void => {
-    let edited: unknown;
-    try {
-      edited = JSON.parse(editor.value);
-    } catch (error) {
-      return complain(`This is not JSON: ${(error as Error).message}`);
-    }
-    if (typeof edited !== "object" || edited === null || Array.isArray(edited)) {
-      return complain("Arguments are a JSON object, such as {\"name\": \"value\"}.");
-    }
-    answer("allow_edited", { arguments: edited as Record<string, unknown> });
-  };
-  const first = h(
-    "div",
-    { class: "yna-buttons" },
-    h("button", { class: "yna-button yna-primary", onclick: () => answer("allow_once") }, "Allow once"),
-    h("button", { class: "yna-button", onclick: () => answer("allow_session") }, "Allow for this session"),
-    h("button", { class: "yna-button", onclick: () => show("edit") }, "Edit…"),
-    h("button", { class: "yna-button yna-danger", onclick: () => show("deny") }, "Deny…"),
-  );
-  const edit = h(
-    "div",
-    { class: "yna-buttons", hidden: true },
-    h("button", { class: "yna-button yna-primary", onclick: answerEdited }, "Allow with these arguments"),
-    h("button", { class: "yna-button", onclick: () => show("first") }, "Back"),
-  );
-  const deny = h(
-    "div",
-    { class: "yna-buttons", hidden: true },
-    h("button", { class: "yna-button yna-danger", onclick: () => answer("deny", { reason: reason.value }) }, "Deny"),
-    h("button", { class: "yna-button", onclick: () => show("first") }, "Back"),
-  );
-  const show = (step: "first" | "edit" | "deny"): void => {
-    complain("");
-    first.hidden = step !== "first";
-    edit.hidden = editor.hidden = step !== "edit";
-    deny.hidden = reason.hidden = step !== "deny";
-    shown.hidden = step === "edit";
-    if (step === "edit") {
-      editor.value = args;
-      editor.rows = Math.min(14, args.split("\n").length + 1);
-      editor.focus();
-    }
-    if (step === "deny") reason.focus();
-  };
-  reason.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.isComposing) answer("deny", { reason: reason.value });
-  });
-  const from = request && request.source !== "python" ? ` from ${request.source}` : "";
-  const card = h(
-    "div",
-    { class: "yna-approval", role: "group", label: `Approval for ${call.name}` },
-    h("p", { class: "yna-approval-title" }, `Allow ${store.label(call.name)}${from} to run?`),
-    request?.description ? h("p", { class: "yna-muted" }, firstLine(request.description)) : null,
-    shown,
-    editor,
-    reason,
-    problem,
-    first,
-    edit,
-    deny,
-  );
-  return card;
-}
-
-function firstLine(text: string): string {
-  return text.trim().split("\n", 1)[0] ?? "";
 }

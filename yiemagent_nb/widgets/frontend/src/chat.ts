@@ -1,9 +1,9 @@
 // The chat panel: the transcript, what is shown while it is empty, and the composer.
 
-import type { CallActions } from "./call_view";
 import { Composer } from "./composer";
 import type { Connection } from "./connection";
 import { h } from "./dom";
+import type { Actions } from "./entry_view";
 import type { Change, Store } from "./store";
 import { TranscriptView } from "./transcript_view";
 
@@ -18,9 +18,12 @@ export class ChatView {
     private readonly store: Store,
     connection: Connection,
   ) {
-    const actions: CallActions = {
+    const actions: Actions = {
       approve: (requestId, choice, more) =>
         connection.request({ type: "approve", request_id: requestId, choice, ...more }),
+      audio: (key) => connection.audio(key),
+      answer: (requestId, action, content) =>
+        connection.request({ type: "answer", request_id: requestId, action, content }),
     };
     this.transcript = new TranscriptView(store, actions, (before) => connection.tell({ type: "earlier", before }), this.empty);
     this.composer = new Composer(store, connection, () => this.transcript.toEnd());
@@ -76,6 +79,11 @@ export class ChatView {
       const last = this.store.entries.findLast((entry) => entry.role === "assistant");
       const text = last?.blocks.filter((block) => block.kind === "text").map((block) => block.text).join(" ") ?? "";
       return this.say(text ? `The agent answered: ${text.slice(0, 500)}` : "The agent has finished.");
+    }
+    if (change.kind === "append") {
+      const { question, request } = change.entry;
+      if (question) this.say(`${question.question.source} asks: ${question.question.message.slice(0, 500)}`);
+      else if (request) this.say(`Approval needed: ${this.store.label(request.name)}.`);
     }
     if (change.kind === "call") {
       const { call } = change;

@@ -32,6 +32,8 @@ export class Connection {
   private readonly name = Math.random().toString(36).slice(2, 10);
   private readonly pending = new Map<string, Pending>();
   private readonly parts = new Map<string, ((text: string) => void)[]>();
+  private readonly loading = new Map<string, Promise<string>>();
+  private readonly loaded = new Map<string, string>();
 
   constructor(private readonly model: ModelProxy) {
     model.on("msg:custom", (content: Batch) => this.receive(content));
@@ -52,7 +54,7 @@ export class Connection {
       if (this.views > 0) return;
       clearInterval(this.timer);
       document.removeEventListener("visibilitychange", this.onVisible);
-      this.send({ type: "bye" });
+      this.send({ type: "bye", page: this.name });
     };
   }
 
@@ -87,13 +89,31 @@ export class Connection {
     });
   }
 
+  /** A recording in base64, by its key. */
+  audio(key: string): Promise<string> {
+    let loading = this.loading.get(key);
+    if (!loading) {
+      loading = this.request({ type: "load_audio", key }).then(() => {
+        const data = this.loaded.get(key);
+        if (data === undefined) throw { message: "The recording was lost on its way.", hint: "Try again." };
+        return data;
+      });
+      loading = loading.finally(() => {
+        this.loading.delete(key);
+        this.loaded.delete(key);
+      });
+      this.loading.set(key, loading);
+    }
+    return loading;
+  }
+
   /** What is shown is not what is there: ask for all of it. */
   resync(): void {
     this.synced = false;
     const now = Date.now();
     if (now - this.asked < ASK_AGAIN) return;
     this.asked = now;
-    this.send({ type: "hello", last_seq: 0 });
+    this.send({ type: "hello", last_seq: 0, page: this.name });
   }
 
   private readonly onVisible = (): void => {
@@ -103,7 +123,7 @@ export class Connection {
   private hello(): void {
     this.asked = Date.now();
     this.waitingSince = Date.now();
-    this.send({ type: "hello", last_seq: this.synced ? this.seq : 0 });
+    this.send({ type: "hello", last_seq: this.synced ? this.seq : 0, page: this.name });
   }
 
   private lastBeat = 0;
@@ -114,7 +134,7 @@ export class Connection {
     if (now || time - this.lastBeat >= HEARTBEAT) {
       this.lastBeat = time;
       this.waitingSince ??= time;
-      this.send({ type: "heartbeat", last_seq: this.seq });
+      this.send({ type: "heartbeat", last_seq: this.seq, page: this.name });
     }
     if (this.waitingSince !== null && time - this.waitingSince > PATIENCE) this.set("busy");
   }
@@ -176,6 +196,8 @@ export class Connection {
         const waiting = this.take(event.ticket);
         if (waiting) waiting.refuse(event);
         else console.warn(event.message, event.hint);
+      } else if (event.type === "audio") {
+        this.loaded.set(event.key, event.data);
       } else if (event.type === "part") {
         for (const resolve of this.parts.get(event.name) ?? []) resolve(event.text);
         this.parts.delete(event.name);

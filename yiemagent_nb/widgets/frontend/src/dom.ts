@@ -28,6 +28,16 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+// Each widget loads this script anew, so a number alone would come again.
+const page = Math.random().toString(36).slice(2, 8);
+let ids = 0;
+
+/** An id that no other element of the page has. */
+export function newId(): string {
+  ids += 1;
+  return `yna-${page}-${ids}`;
+}
+
 /** Set a text where it is another: a node that stays as it is does not flicker, and keeps a selection. */
 export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
@@ -52,6 +62,9 @@ const PATHS: Record<string, string> = {
   hand: "M8 2l5 2v4c0 3-2.2 5-5 6-2.8-1-5-3-5-6V4z",
   alert: "M8 2.5l6 10.5H2zM8 7v2.6M8 11.3v.2",
   pause: "M5.5 4v8M10.5 4v8",
+  play: "M5.5 3.5l7 4.5-7 4.5z",
+  link: "M6.7 9.3a2.6 2.6 0 0 0 3.7 0l2.3-2.3a2.6 2.6 0 0 0-3.7-3.7l-.9.9M9.3 6.7a2.6 2.6 0 0 0-3.7 0L3.3 9a2.6 2.6 0 0 0 3.7 3.7l.9-.9",
+  ask: "M2.5 3.5h11v7.5H8l-3 2.5V11H2.5zM6.6 6a1.4 1.4 0 1 1 1.9 1.3c-.4.2-.5.4-.5.7M8 9.3v.1",
   thought: "M8 2.5a4 4 0 0 1 2.2 7.3V12H5.8V9.8A4 4 0 0 1 8 2.5zM6.3 14h3.4",
 };
 

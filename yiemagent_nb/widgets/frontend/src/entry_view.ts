@@ -1,11 +1,18 @@
 // One entry of the transcript: what a person said, what the agent answered, a note, an error.
 
-import { CallView, imageElement, type CallActions } from "./call_view";
+import type { CallActions } from "./approval_card";
+import { CallView } from "./call_view";
 import { copyButton, h, icon } from "./dom";
+import type { Block, Call, Entry } from "./entries";
 import { MarkdownView } from "./markdown";
 import type { ErrorText, Took } from "./protocol";
-import type { Block, Call, Entry, Store } from "./store";
+import { QuestionView, type QuestionActions } from "./question_view";
+import { RequestView } from "./request_view";
+import { imageElement } from "./result_view";
+import type { Store } from "./store";
 import { seconds } from "./text";
+
+export type Actions = CallActions & QuestionActions;
 
 interface Part {
   element: HTMLElement;
@@ -22,8 +29,11 @@ export interface EntryView {
   dispose(): void;
 }
 
-export function entryView(entry: Entry, store: Store, actions: CallActions): EntryView {
-  return entry.role === "assistant" ? new AnswerView(entry, store, actions) : plainView(entry);
+export function entryView(entry: Entry, store: Store, actions: Actions): EntryView {
+  if (entry.role === "assistant") return new AnswerView(entry, store, actions);
+  if (entry.question) return new QuestionView(entry.question, actions);
+  if (entry.request) return new RequestView(entry.request, store.label(entry.request.name), actions);
+  return plainView(entry);
 }
 
 function plainView(entry: Entry): EntryView {

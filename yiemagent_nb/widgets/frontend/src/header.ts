@@ -42,9 +42,7 @@ export class Header {
 
   take(change: Change): void {
     if (change.kind === "backend" || change.kind === "reset") this.showBackend();
-    if (change.kind === "status" || change.kind === "run" || change.kind === "reset" || change.kind === "call") {
-      this.showStatus();
-    }
+    if (["status", "run", "reset", "call", "asked"].includes(change.kind)) this.showStatus();
   }
 
   private ask(message: Record<string, unknown>): void {
@@ -81,7 +79,6 @@ export class Header {
 
   private showStatus(): void {
     const { status } = this.connection;
-    const asks = [...this.store.calls.values()].some((call) => call.approval);
     const [state, text] =
       status === "disconnected"
         ? ["lost", "Disconnected"]
@@ -89,7 +86,7 @@ export class Header {
           ? ["busy", "Kernel busy"]
           : status === "connecting"
             ? ["busy", "Connecting…"]
-            : asks
+            : this.store.waits
               ? ["asks", "Waits for you"]
               : this.store.running
                 ? ["works", "Working…"]

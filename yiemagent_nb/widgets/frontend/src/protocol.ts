@@ -48,6 +48,70 @@ export interface UserMessage {
   content: Content[];
 }
 
+/** What a result has beside text and images; yiemagent_nb/widgets/tool_details.py describes the parts. */
+export interface ResultDetails {
+  server: string;
+  parts: ResultPart[];
+  /** What is not there, in words. */
+  left_out: string;
+}
+
+export interface WordsPart {
+  type: "words";
+  text: string;
+  cut: boolean;
+}
+
+export interface PicturePart {
+  type: "picture";
+  mime_type: string;
+  size: number;
+  /** Empty where it cannot be shown. */
+  data: string;
+}
+
+export interface AudioPart {
+  type: "audio";
+  mime_type: string;
+  size: number;
+  uri: string;
+  /** By which it is asked for; empty where it cannot be played. */
+  key: string;
+}
+
+export interface LinkPart {
+  type: "link";
+  uri: string;
+  name: string;
+  description: string;
+  mime_type: string;
+  size: number | null;
+}
+
+export interface ResourcePart {
+  type: "resource";
+  uri: string;
+  mime_type: string;
+  text: string | null;
+  size: number;
+  cut: boolean;
+}
+
+export interface StructurePart {
+  type: "structure";
+  title: string;
+  text: string;
+  cut: boolean;
+}
+
+export type ResultPart = WordsPart | PicturePart | AudioPart | LinkPart | ResourcePart | StructurePart;
+
+/** What a running call tells of itself; `progress` is from 0 to 1. */
+export interface Progress {
+  content: Content[];
+  progress: number | null;
+}
+
 export interface AssistantMessage {
   role: "assistant";
   content: AssistantBlock[];
@@ -64,6 +128,7 @@ export interface ToolResultMessage {
   is_error: boolean;
   duration?: number | null;
   content?: Content[];
+  details?: ResultDetails;
 }
 
 export interface CustomMessage {
@@ -79,9 +144,36 @@ export interface ApprovalRequest {
   call_id: string;
   name: string;
   args: Record<string, unknown>;
+  /** Stands for arguments that are too long to be edited here. */
+  args_text: string | null;
   source: string;
   description: string;
 }
+
+export interface QuestionField {
+  name: string;
+  kind: "text" | "number" | "integer" | "boolean" | "choice" | "choices" | "json";
+  title: string;
+  description: string;
+  /** What fits, in words. */
+  hint: string;
+  required: boolean;
+  nullable: boolean;
+  format: "" | "email" | "uri" | "date" | "date-time";
+  default: unknown;
+  choices: { value: unknown; label: string }[];
+}
+
+/** A server's question: fields, or an address to visit, or neither where it is too large. */
+export interface Question {
+  request_id: string;
+  source: string;
+  message: string;
+  fields: QuestionField[] | null;
+  url: string;
+}
+
+export type QuestionAction = "accept" | "decline" | "cancel";
 
 export type ApprovalChoice = "allow_once" | "allow_session" | "allow_edited" | "deny";
 
@@ -93,7 +185,6 @@ export interface Queue {
 export interface ToolInfo {
   name: string;
   label: string;
-  description: string;
   source: string;
 }
 
@@ -137,11 +228,21 @@ export interface ChatSnapshot {
     args: Record<string, unknown>;
     elapsed: number;
     content: Content[] | null;
+    progress: number | null;
   }[];
-  ended: { call_id: string; is_error: boolean; duration: number; content: Content[] }[];
+  ended: ToolEnd[];
   running: boolean;
   queue: Queue;
   approvals: ApprovalRequest[];
+  questions: Question[];
+}
+
+export interface ToolEnd {
+  call_id: string;
+  is_error: boolean;
+  duration: number;
+  content: Content[];
+  details?: ResultDetails;
 }
 
 export interface Snapshot {
@@ -175,11 +276,13 @@ export type PageEvent =
     }
   | { type: "message_end"; id: string; index: number; message: AssistantMessage }
   | { type: "tool_start"; call_id: string; name: string; args: Record<string, unknown> }
-  | { type: "tool_update"; call_id: string; content: Content[] }
-  | { type: "tool_end"; call_id: string; is_error: boolean; duration: number; content: Content[] }
+  | ({ type: "tool_update"; call_id: string } & Progress)
+  | ({ type: "tool_end" } & ToolEnd)
   | ({ type: "queue" } & Queue)
   | ({ type: "approval" } & ApprovalRequest)
   | { type: "approval_done"; request_id: string; call_id: string; choice: ApprovalChoice; reason: string }
+  | ({ type: "question" } & Question)
+  | { type: "question_done"; request_id: string; action: QuestionAction }
   | ({ type: "tools" } & Tools)
   | ({ type: "backend" } & Backend)
   | ({ type: "error" } & ErrorText)
@@ -187,7 +290,8 @@ export type PageEvent =
   | { type: "accepted"; ticket: string }
   | ({ type: "refused" } & Refusal)
   | { type: "alive"; total: number }
-  | { type: "part"; name: string; text: string };
+  | { type: "part"; name: string; text: string }
+  | { type: "audio"; key: string; data: string };
 
 export interface Batch {
   seq: number;

@@ -45,6 +45,16 @@ export function sanitizeSpans(html: string): DocumentFragment {
   });
 }
 
+/** An address that a person may open: http or https; null for any other. */
+export function webAddress(address: string): URL | null {
+  if (!/^https?:/i.test(address)) return null;
+  try {
+    return new URL(address);
+  } catch {
+    return null;
+  }
+}
+
 function isWebLink(address: string): boolean {
   return /^(?:https?:|mailto:)/i.test(address);
 }
@@ -62,14 +72,8 @@ function secure(link: HTMLAnchorElement): void {
 function imageStandIn(image: HTMLImageElement): Node {
   const address = image.getAttribute("src") ?? "";
   const name = image.getAttribute("alt") || "image";
-  let host: string;
-  try {
-    const url = new URL(address);
-    if (url.protocol !== "https:" && url.protocol !== "http:") throw new Error(url.protocol);
-    host = url.host;
-  } catch {
-    return document.createTextNode(`[${name}]`);
-  }
+  const host = webAddress(address)?.host;
+  if (host === undefined) return document.createTextNode(`[${name}]`);
   const button = document.createElement("button");
   button.type = "button";
   button.className = "yna-load-image";

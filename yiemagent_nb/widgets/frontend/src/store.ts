@@ -1,69 +1,21 @@
 // What the page knows of the agent: the transcript, the calls, the queue.
 
+import { begin, contentBlock, isOpen, newBlock, newEntry, settle, type Call, type Entry } from "./entries";
 import type {
-  ApprovalChoice,
   ApprovalRequest,
-  AssistantBlock,
   AssistantMessage,
   Backend,
   ChatSnapshot,
-  Content,
-  DeltaKind,
   ErrorText,
-  ImageBlock,
   Message,
   PageEvent,
+  Question,
   Queue,
   Snapshot,
+  ToolInfo,
   Tools,
 } from "./protocol";
 import { codePoints } from "./text";
-
-export interface Block {
-  kind: DeltaKind | "image";
-  text: string;
-  /** The number of code points in `text`. */
-  length: number;
-  call: Call | null;
-  seconds: number | null;
-  startedAt: number;
-  image?: ImageBlock;
-}
-
-export interface Entry {
-  role: "user" | "assistant" | "custom" | "error";
-  id: string | null;
-  /** The place in the history; -1 for what is not in it. */
-  index: number;
-  live: boolean;
-  blocks: Block[];
-  message: AssistantMessage | null;
-  error: ErrorText | null;
-  note: string;
-  /** Seconds from the person's message to the end of the answer, where both were seen. */
-  seconds: number | null;
-}
-
-export type CallStatus = "writing" | "waiting" | "running" | "done" | "failed" | "stopped";
-
-export interface Call {
-  id: string;
-  name: string;
-  status: CallStatus;
-  /** The arguments as they stream in. */
-  argsText: string;
-  args: Record<string, unknown> | null;
-  /** The arguments where they are no JSON; such a call never runs. */
-  raw: string | null;
-  /** Why it did not run. */
-  note: string;
-  content: Content[] | null;
-  progress: Content[] | null;
-  duration: number | null;
-  startedAt: number;
-  approval: ApprovalRequest | null;
-  decision: { choice: ApprovalChoice; reason: string } | null;
-}
 
 const NOT_RUN: Record<string, string> = {
   aborted: "The answer was stopped before this call could run.",
@@ -76,6 +28,7 @@ export type Change =
   | { kind: "prepend"; entries: Entry[] }
   | { kind: "entry"; entry: Entry }
   | { kind: "call"; call: Call }
+  | { kind: "asked" }
   | { kind: "run" }
   | { kind: "queue" }
   | { kind: "tools" }
@@ -85,6 +38,8 @@ export type Change =
 export class Store {
   entries: Entry[] = [];
   readonly calls = new Map<string, Call>();
+  /** Questions, and requests for approval that are no calls, that wait for an answer. */
+  asked = new Map<string, Entry>();
   /** The index of the first message that is here. */
   start = 0;
   total = 0;
@@ -98,6 +53,7 @@ export class Store {
   onMismatch: () => void = () => {};
 
   private readonly listeners = new Set<(change: Change) => void>();
+  private toolsByName = new Map<string, ToolInfo>();
   private live: Entry | null = null;
   private runStartedAt: number | null = null;
 
@@ -111,11 +67,27 @@ export class Store {
   }
 
   label(name: string): string {
-    return this.tools.tools.find((tool) => tool.name === name)?.label || name;
+    return this.toolsByName.get(name)?.label || name;
+  }
+
+  /** The server that a call goes to; empty for a function of the person's own. */
+  source(call: Call): string {
+    const source = call.details?.server ?? this.toolsByName.get(call.name)?.source ?? "";
+    return source === "python" ? "" : source;
+  }
+
+  /** Whether something waits for a person. */
+  get waits(): boolean {
+    return this.asked.size > 0 || [...this.calls.values()].some((call) => call.approval);
+  }
+
+  private takeTools(tools: Tools): void {
+    this.tools = { tools: tools.tools, suggestions: tools.suggestions };
+    this.toolsByName = new Map(tools.tools.map((tool) => [tool.name, tool]));
   }
 
   takeSnapshot(snapshot: Snapshot): void {
-    this.tools = snapshot.tools;
+    this.takeTools(snapshot.tools);
     this.backend = snapshot.backend;
     const chat = snapshot.chat;
     if (chat) this.takeChat(chat);
@@ -138,12 +110,15 @@ export class Store {
       Object.assign(call, {
         status: "running",
         args: running.args,
-        progress: running.content,
+        progress: running.content && { content: running.content, progress: running.progress },
         startedAt: now - running.elapsed * 1000,
       } satisfies Partial<Call>);
     }
-    for (const ended of chat.ended) this.endCall(ended.call_id, ended.is_error, ended.duration, ended.content);
-    for (const request of chat.approvals) this.askApproval(request);
+    for (const ended of chat.ended) settle(this.call(ended.call_id, ""), ended);
+    const known = this.asked;
+    this.asked = new Map();
+    const asked = chat.approvals.map((request) => this.askApproval(request, known)).filter((each) => each !== null);
+    asked.push(...chat.questions.map((question) => this.askQuestion(question, known)));
     if (chat.live) {
       const entry = newEntry("assistant", chat.live.id, -1);
       entry.live = true;
@@ -159,6 +134,7 @@ export class Store {
       this.live = entry;
       this.entries.push(entry);
     }
+    this.entries.push(...asked);
     if (!chat.running) this.stopCalls();
   }
 
@@ -203,29 +179,29 @@ export class Store {
       case "tool_update": {
         const call = this.calls.get(event.call_id);
         if (!call) return;
-        call.progress = event.content;
+        call.progress = { content: event.content, progress: event.progress };
         return this.tell({ kind: "call", call });
       }
       case "tool_end": {
-        const call = this.endCall(event.call_id, event.is_error, event.duration, event.content);
-        return this.tell({ kind: "call", call });
+        return this.tell({ kind: "call", call: settle(this.call(event.call_id, ""), event) });
       }
       case "queue":
         this.queue = { steering: event.steering, follow_ups: event.follow_ups };
         return this.tell({ kind: "queue" });
       case "approval":
-        return this.tell({ kind: "call", call: this.askApproval(event) });
-      case "approval_done": {
-        const call = this.calls.get(event.call_id);
-        if (!call) return;
-        call.approval = null;
-        call.decision = { choice: event.choice, reason: event.reason };
-        if (call.status === "waiting") call.status = "running";
-        call.startedAt = Date.now();
-        return this.tell({ kind: "call", call });
+        return this.append(this.askApproval(event));
+      case "approval_done":
+        return this.endApproval(event);
+      case "question":
+        return this.append(this.askQuestion(event));
+      case "question_done": {
+        const entry = this.asked.get(event.request_id);
+        if (!entry?.question) return;
+        entry.question.action = event.action;
+        return this.endAsked(event.request_id, entry);
       }
       case "tools":
-        this.tools = { tools: event.tools, suggestions: event.suggestions };
+        this.takeTools(event);
         return this.tell({ kind: "tools" });
       case "backend":
         this.backend = event;
@@ -298,7 +274,7 @@ export class Store {
   }
 
   private addError(error: ErrorText): void {
-    const last = this.entries.at(-1);
+    const last = this.entries.findLast((entry) => entry.role === "assistant" || entry.role === "error");
     if (last?.error?.message === error.message) return; // the answer tells it already
     const entry = newEntry("error", null, -1);
     entry.error = error;
@@ -323,7 +299,7 @@ export class Store {
       const index = start + offset;
       if (message.role === "toolResult") {
         const call = calls.get(message.tool_call_id) ?? begin(calls, message.tool_call_id, message.tool_name);
-        settle(call, message.is_error, message.duration ?? null, message.content ?? []);
+        settle(call, message);
       } else if (message.role === "assistant") {
         const entry = newEntry("assistant", null, index);
         this.fill(entry, message, index, calls);
@@ -377,16 +353,52 @@ export class Store {
     return this.calls.get(id) ?? begin(this.calls, id, name);
   }
 
-  private endCall(id: string, isError: boolean, duration: number | null, content: Content[]): Call {
-    return settle(this.call(id, ""), isError, duration, content);
+  /** The call that asks; what is no call that is open here gets an entry of its own, which is returned. */
+  private askApproval(request: ApprovalRequest, known = this.asked): Entry | null {
+    const call = this.calls.get(request.call_id);
+    if (call && isOpen(call) && call.name === request.name) {
+      call.status = "waiting";
+      call.approval = request;
+      if (request.args_text === null) call.args = request.args;
+      this.tell({ kind: "call", call });
+      return null;
+    }
+    const entry = known.get(request.request_id) ?? newEntry("request", null, -1);
+    entry.request ??= { ...begin(new Map(), request.call_id, request.name), status: "waiting", approval: request };
+    this.asked.set(request.request_id, entry);
+    return entry;
   }
 
-  private askApproval(request: ApprovalRequest): Call {
-    const call = this.call(request.call_id, request.name);
-    call.status = "waiting";
-    call.approval = request;
-    call.args = request.args;
-    return call;
+  private endApproval(event: Extract<PageEvent, { type: "approval_done" }>): void {
+    const entry = this.asked.get(event.request_id);
+    const call = entry?.request ?? this.calls.get(event.call_id);
+    if (call?.approval?.request_id !== event.request_id) return;
+    call.approval = null;
+    call.decision = { choice: event.choice, reason: event.reason };
+    if (entry) return this.endAsked(event.request_id, entry);
+    if (call.status === "waiting") call.status = "running";
+    call.startedAt = Date.now();
+    this.tell({ kind: "call", call });
+  }
+
+  private askQuestion(question: Question, known = this.asked): Entry {
+    const entry = known.get(question.request_id) ?? newEntry("question", null, -1);
+    entry.question ??= { question, action: null, draft: new Map() };
+    this.asked.set(question.request_id, entry);
+    return entry;
+  }
+
+  private endAsked(requestId: string, entry: Entry): void {
+    this.asked.delete(requestId);
+    this.tell({ kind: "entry", entry });
+    this.tell({ kind: "asked" });
+  }
+
+  private append(entry: Entry | null): void {
+    if (!entry) return;
+    this.entries.push(entry);
+    this.tell({ kind: "append", entry });
+    this.tell({ kind: "asked" });
   }
 
   private stopCalls(): void {
@@ -397,55 +409,4 @@ export class Store {
       this.tell({ kind: "call", call });
     }
   }
-}
-
-function isOpen(call: Call): boolean {
-  return call.status === "writing" || call.status === "running" || call.status === "waiting";
-}
-
-/** A call that begins; from now on its id means this one. */
-function begin(calls: Map<string, Call>, id: string, name: string): Call {
-  const call: Call = {
-    id,
-    name,
-    status: "writing",
-    argsText: "",
-    args: null,
-    raw: null,
-    note: "",
-    content: null,
-    progress: null,
-    duration: null,
-    startedAt: Date.now(),
-    approval: null,
-    decision: null,
-  };
-  calls.set(id, call);
-  return call;
-}
-
-function settle(call: Call, isError: boolean, duration: number | null, content: Content[]): Call {
-  if (!call.note) {
-    call.status = isError ? "failed" : "done";
-    call.duration = duration ?? call.duration;
-  }
-  call.content = content;
-  call.progress = null;
-  call.approval = null;
-  return call;
-}
-
-function newEntry(role: Entry["role"], id: string | null, index: number): Entry {
-  return { role, id, index, live: false, blocks: [], message: null, error: null, note: "", seconds: null };
-}
-
-function newBlock(kind: Block["kind"], text: string): Block {
-  return { kind, text, length: codePoints(text), call: null, seconds: null, startedAt: Date.now() };
-}
-
-function contentBlock(content: Exclude<AssistantBlock, { type: "function" }>): Block {
-  if (content.type === "image") return { ...newBlock("image", ""), image: content };
-  const block = newBlock(content.type, content.text);
-  if (content.type === "reasoning") block.seconds = content.seconds ?? null;
-  return block;
 }

@@ -8,6 +8,12 @@ export function seconds(value: number): string {
   return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 }
 
+/** A number of bytes, in words. */
+export function bytes(count: number): string {
+  if (count < 1_000) return `${count} B`;
+  return count < 1_000_000 ? `${(count / 1_000).toFixed(1)} kB` : `${(count / 1_000_000).toFixed(1)} MB`;
+}
+
 /** The length of a text in code points, as Python counts it. */
 export function codePoints(text: string): number {
   let count = text.length;

@@ -1,9 +1,9 @@
 // The transcript: renders once a frame, follows its end, and builds what is older when the page is idle.
 
-import type { CallActions } from "./call_view";
 import { h, icon } from "./dom";
-import { entryView, type EntryView } from "./entry_view";
-import type { Call, Change, Entry, Store } from "./store";
+import type { Call, Entry } from "./entries";
+import { entryView, type Actions, type EntryView } from "./entry_view";
+import type { Change, Store } from "./store";
 
 /** Milliseconds that building older entries may take: of the first frame, and of an idle moment. */
 const FIRST_BUDGET = 8;
@@ -38,7 +38,7 @@ export class TranscriptView {
 
   constructor(
     private readonly store: Store,
-    private readonly actions: CallActions,
+    private readonly actions: Actions,
     private readonly askEarlier: (before: number) => void,
     empty: HTMLElement,
   ) {

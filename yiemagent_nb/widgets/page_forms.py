@@ -1,0 +1,209 @@
+"""The forms in which a page is told of results, approvals, questions and what waits."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+from yiemagent_nb.core.events import ApprovalRequested, QuestionAsked, ToolExecutionEnd
+from yiemagent_nb.core.json_values import json_form
+from yiemagent_nb.core.messages import (
+    AssistantContent,
+    ImageContent,
+    ReasoningContent,
+    ToolCall,
+    UserContent,
+    UserMessage,
+)
+from yiemagent_nb.core.results import ToolResult
+from yiemagent_nb.widgets.question_fields import question_fields
+from yiemagent_nb.widgets.texts import one_line, shortened
+from yiemagent_nb.widgets.tool_details import Audio, read_details
+
+__all__ = [
+    "AudioShelf",
+    "approval_form",
+    "block_form",
+    "content_form",
+    "form_size",
+    "progress_form",
+    "question_form",
+    "queue_form",
+    "tool_end_form",
+]
+
+RESULT_CHARACTERS = 50_000
+"""A longer text of a tool is cut for the page; the agent's history has all of it."""
+
+ARGUMENT_CHARACTERS = 200_000
+"""Longer arguments are cut where they are shown for approval, and cannot be edited there."""
+
+LONGEST_ARGUMENT = 2_000
+LONGEST_QUESTION = 10_000
+LONGEST_ADDRESS = 5_000
+LONGEST_SOURCE = 80
+LONGEST_DESCRIPTION = 500
+MOST_AUDIOS = 100
+
+_AMOUNT = re.compile(r"(\d[\d,]*(?:\.\d+)?)/(\d[\d,]*(?:\.\d+)?)(?=:|$)", re.ASCII)
+
+
+class AudioShelf:
+    """Recordings that the page knows of and may ask for, the newest hundred."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Audio] = OrderedDict()
+
+    def put(self, audio: Audio) -> str:
+        """Keep a recording; returns the key by which the page asks for it."""
+        key = f"{id(audio.data):x}"  # what is kept keeps its identity taken
+        self._kept[key] = audio
+        self._kept.move_to_end(key)
+        if len(self._kept) > MOST_AUDIOS:
+            self._kept.popitem(last=False)
+        return key
+
+    def get(self, key: str) -> Audio | None:
+        """The recording of a key; None where it is not kept, or not any more."""
+        return self._kept.get(key)
+
+    def details_form(self, details: object, content: Sequence[UserContent]) -> dict[str, Any] | None:
+        """What a result holds beside its ``content``; None where that is nothing."""
+        known = read_details(details, {block.data for block in content if isinstance(block, ImageContent)})
+        if known is None:
+            return None
+        parts: list[dict[str, Any]] = []
+        for part in known.parts:
+            form = asdict(part)
+            if isinstance(part, Audio):
+                del form["data"]
+                form["key"] = self.put(part) if part.data else ""
+            parts.append(form)
+        return {"server": known.server, "parts": parts, "left_out": known.left_out}
+
+
+def block_form(block: AssistantContent, seconds: float | None) -> dict[str, Any]:
+    """A block of an answer."""
+    match block:
+        case ReasoningContent():
+            return {"type": "reasoning", "text": block.text, "seconds": seconds}
+        case ToolCall():
+            return {
+                "type": "function",
+                "id": block.id,
+                "name": block.name,
+                "arguments": block.arguments,
+                "raw_arguments": block.raw_arguments,
+            }
+        case _:
+            return block.model_dump()
+
+
+def content_form(content: Sequence[UserContent]) -> list[dict[str, Any]]:
+    """What a tool gave, long texts cut."""
+    return [_cut_block(block.model_dump()) for block in content]
+
+
+def _cut_block(block: dict[str, Any]) -> dict[str, Any]:
+    text = block.get("text", "")
+    if len(text) > RESULT_CHARACTERS:
+        block["text"] = text[:RESULT_CHARACTERS]
+        block["left_out"] = len(text) - RESULT_CHARACTERS
+    return block
+
+
+def form_size(form: Mapping[str, Any]) -> int:
+    """About how many characters a message's form has."""
+    details: Mapping[str, Any] = form.get("details") or {}
+    blocks = [*form.get("content", ()), *details.get("parts", ())]
+    return sum(len(block.get("text") or block.get("data") or "") for block in blocks)
+
+
+def progress_form(update: ToolResult) -> float | None:
+    """How far a call has come, from 0 to 1: by ``details`` with ``progress`` and ``total``, or a text as ``3/10``."""
+    details: object = update.details
+    if isinstance(details, Mapping):
+        known = cast("Mapping[str, object]", details)
+        progress, total = known.get("progress"), known.get("total")
+    else:
+        amount = _AMOUNT.match(update.text[:LONGEST_SOURCE])
+        progress, total = map(_number, amount.groups()) if amount is not None else (None, None)
+    if not isinstance(progress, int | float) or not isinstance(total, int | float) or not total > 0:
+        return None
+    share = progress / total
+    return min(1.0, max(0.0, share)) if math.isfinite(share) else None
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def tool_end_form(event: ToolExecutionEnd, shelf: AudioShelf) -> dict[str, Any]:
+    """How a call ended."""
+    form: dict[str, Any] = {
+        "call_id": event.tool_call_id,
+        "is_error": event.is_error,
+        "duration": event.duration,
+        "content": content_form(event.result.content),
+    }
+    if (details := shelf.details_form(event.result.details, event.result.content)) is not None:
+        form["details"] = details
+    return form
+
+
+def queue_form(steering: Sequence[object], follow_ups: Sequence[object]) -> dict[str, Any]:
+    """What waits."""
+    return {"steering": _texts(steering), "follow_ups": _texts(follow_ups)}
+
+
+def _texts(messages: Sequence[object]) -> list[str]:
+    return [message.text for message in messages if isinstance(message, UserMessage)]
+
+
+def approval_form(request: ApprovalRequested) -> dict[str, Any]:
+    """A call that waits for a person's word. Long arguments stand shortened in ``args_text`` instead of ``args``."""
+    args = json_form(request.args)
+    form = {
+        "request_id": request.request_id,
+        "call_id": request.tool_call_id,
+        "name": request.tool_name,
+        "args": args,
+        "args_text": None,
+        "source": one_line(request.source, LONGEST_SOURCE),
+        "description": one_line(request.description.strip().partition("\n")[0], LONGEST_DESCRIPTION),
+    }
+    if len(json.dumps(args)) > ARGUMENT_CHARACTERS:
+        text = json.dumps(_with_short_texts(args), ensure_ascii=False, indent=2)
+        form |= {"args": {}, "args_text": shortened(text, ARGUMENT_CHARACTERS)}
+    return form
+
+
+def _with_short_texts(value: object) -> Any:
+    """A JSON value with its long texts cut."""
+    match value:
+        case str() if len(value) > LONGEST_ARGUMENT:
+            return shortened(value, LONGEST_ARGUMENT)
+        case dict():
+            return {key: _with_short_texts(item) for key, item in cast("dict[str, object]", value).items()}
+        case list():
+            return [_with_short_texts(item) for item in cast("list[object]", value)]
+        case _:
+            return value
+
+
+def question_form(question: QuestionAsked) -> dict[str, Any]:
+    """A server's question: ``fields``, or a ``url``; neither where it is too large to be shown."""
+    fields = question_fields(question.schema) if question.schema is not None else None
+    shown = question.schema is None and len(question.url) <= LONGEST_ADDRESS
+    return {
+        "request_id": question.request_id,
+        "source": one_line(question.source, LONGEST_SOURCE),
+        "message": shortened(question.message, LONGEST_QUESTION),
+        "fields": None if fields is None else [asdict(each) for each in fields],
+        "url": question.url if shown else "",
+    }
