@@ -1,4 +1,4 @@
-"""The agent's figures beside a loop that is written by hand on httpx2, in one run.
+"""The agent's figures beside a loop that is written by hand on httpx2, in one run; MCP's beside the bare SDK.
 
     python tests/bench/run.py [--only rounds,deltas] [--repeat 7] [--json] [--tiny]
 
@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from contenders import Contenders, contenders_on
 from figures import Figure, as_json, as_table
+from mcp_scenarios import mcp_calls, mcp_discovery, mcp_nats, mcp_start
 from model_server import running_server
 from processes import crowd, imports
 from scenarios import FULL, TINY, Sizes, batches, deltas, floors, history, rounds
@@ -35,6 +36,10 @@ SCENARIOS: dict[str, Scenario] = {
     "crowd": lambda _, base_url, sizes: crowd(base_url, sizes),
     "imports": lambda _, __, sizes: imports(sizes),
     "floors": lambda contenders, _, sizes: floors(contenders, sizes),
+    "mcp_discovery": lambda _, __, sizes: mcp_discovery(sizes),
+    "mcp_calls": lambda _, __, sizes: mcp_calls(sizes),
+    "mcp_nats": lambda _, __, sizes: mcp_nats(sizes),
+    "mcp_start": lambda _, __, sizes: mcp_start(sizes),
 }
 
 

@@ -38,6 +38,10 @@ class Sizes:
         agents: Agents at once in one process.
         agent_rounds: Rounds of each of them.
         messages: Messages that are sent one after the other.
+        tools: Tools of an MCP server: a small one and a large one.
+        tool_calls: Calls to an MCP server.
+        servers: MCP servers that are started side by side.
+        result_mib: The size of a large result in MiB.
         repeat: Samples of each side.
     """
 
@@ -51,6 +55,10 @@ class Sizes:
     agents: int = 100
     agent_rounds: int = 20
     messages: int = 200
+    tools: tuple[int, ...] = (50, 500)
+    tool_calls: int = 500
+    servers: int = 10
+    result_mib: int = 20
     repeat: int = 7
 
     @property
@@ -71,6 +79,10 @@ TINY = Sizes(
     agents=3,
     agent_rounds=2,
     messages=4,
+    tools=(3, 60),
+    tool_calls=25,
+    servers=2,
+    result_mib=2,
     repeat=1,
 )
 

@@ -32,7 +32,18 @@ def figures_of(scenario: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("scenario", "count"),
-    [("rounds", 2), ("batches", 1), ("history", 12), ("deltas", 4), ("crowd", 3), ("imports", 5)],
+    [
+        ("rounds", 2),
+        ("batches", 1),
+        ("history", 12),
+        ("deltas", 4),
+        ("crowd", 3),
+        ("imports", 5),
+        ("mcp_discovery", 16),
+        ("mcp_calls", 4),
+        ("mcp_nats", 5),
+        ("mcp_start", 1),
+    ],
 )
 def test_a_scenario_gives_all_its_figures(scenario: str, count: int) -> None:
     figures = figures_of(scenario)
@@ -69,6 +80,20 @@ def test_the_latencies_and_the_throughput_that_are_asked_for_at_least_are_figure
 def test_every_session_of_many_at_once_gets_its_answers() -> None:
     answered = next(figure for figure in figures_of("floors") if "sessions at once" in figure["name"])
     assert answered["agent"] == 3
+
+
+@pytest.mark.requirement("Y NFR-102", "Y KPI-002")
+def test_discovery_over_each_transport_stands_beside_the_bare_client_with_the_time_that_is_allowed() -> None:
+    figures = {figure["name"]: figure for figure in figures_of("mcp_discovery")}
+    for transport in ("in process", "stdio", "HTTP", "NATS"):
+        assert figures[f"60 tools, {transport}"]["ratio"] > 0
+        assert figures[f"60 tools, {transport}, as an agent's own"]["target"] == "≤ 2,000 ms"
+
+
+@pytest.mark.parametrize("scenario", ["mcp_calls", "mcp_discovery"])
+def test_a_request_to_an_mcp_server_never_costs_many_times_what_it_costs_the_bare_client(scenario: str) -> None:
+    for figure in figures_of(scenario):
+        assert figure["ratio"] < 20, figure
 
 
 def test_the_table_shows_a_figure_with_its_target_and_whether_it_is_met() -> None:
