@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
@@ -48,7 +49,7 @@ class Kernel:
     """Runs cells in a kernel of its own."""
 
     def __init__(self, manager: AsyncKernelManager, client: AsyncKernelClient) -> None:
-        self._manager = manager
+        self.manager = manager
         self._client = client
 
     async def run(self, code: str, *, when: Callable[[dict[str, Any]], bool] | None = None) -> Cell:
@@ -62,7 +63,7 @@ class Kernel:
             cell.messages.append(message)
             if when is not None and interrupted is None and when(message):
                 interrupted = time.perf_counter()
-                await self._manager.interrupt_kernel()
+                await self.manager.interrupt_kernel()
             done = message["msg_type"] == "status" and message["content"]["execution_state"] == "idle"
             if done and message["parent_header"].get("msg_id") == request:
                 break
@@ -73,6 +74,11 @@ class Kernel:
         cell.error = f"{reply['content'].get('ename', '')}: {reply['content'].get('evalue', '')}"
         cell.seconds = time.perf_counter() - (start if interrupted is None else interrupted)
         return cell
+
+    async def restart(self) -> None:
+        """Restart it; what was defined is gone."""
+        await self.manager.restart_kernel()
+        await self._client.wait_for_ready(timeout=60)
 
     async def must(self, code: str) -> Cell:
         """Run a cell that has to succeed."""
@@ -89,16 +95,21 @@ class Kernel:
 
 
 @asynccontextmanager
-async def start_kernel() -> AsyncGenerator[Kernel]:
-    """A kernel that is shut down at the end."""
+async def start_kernel(errors: Path | None = None) -> AsyncGenerator[Kernel]:
+    """A kernel that is shut down at the end.
+
+    Args:
+        errors: Takes what its process writes to its standard error, beside what goes to cells.
+    """
     manager = AsyncKernelManager(kernel_name="python3")
-    await manager.start_kernel(extra_arguments=["--IPKernelApp.ip=127.0.0.1"])
-    client = manager.client()
-    client.start_channels()
-    try:
-        await client.wait_for_ready(timeout=60)
-        yield Kernel(manager, client)
-    finally:
-        client.stop_channels()
-        await manager.shutdown_kernel(now=True)
-        await asyncio.sleep(0)
+    with nullcontext() if errors is None else errors.open("wb") as stderr:
+        await manager.start_kernel(extra_arguments=["--IPKernelApp.ip=127.0.0.1"], stderr=stderr)
+        client = manager.client()
+        client.start_channels()
+        try:
+            await client.wait_for_ready(timeout=60)
+            yield Kernel(manager, client)
+        finally:
+            client.stop_channels()
+            await manager.shutdown_kernel(now=True)
+            await asyncio.sleep(0)

@@ -33,6 +33,8 @@ async def test_every_python_block_of_readme_runs() -> None:
             await kernel.must(SETTLE)
     script = next(text for block, text in outputs.items() if "my_function" in block)
     assert "1 messages, 0 tools" in script
+    forecast = next(text for block, text in outputs.items() if "forecaster" in block)
+    assert "21.5" in forecast
     assert any("AgentWidget" in text for text in outputs.values())
     stream = next(text for block, text in outputs.items() if "agent.stream" in block)
     assert "ToolExecutionEnd" in stream
