@@ -191,7 +191,7 @@ async def test_an_opening_that_is_cancelled_leaves_nothing() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert started() == []
+    await until(lambda: started() == [])
 
 
 @pytest.mark.parametrize("program", ["no-such-program-anywhere", "/", str(KERNEL_PROGRAM)])
