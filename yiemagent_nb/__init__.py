@@ -113,8 +113,9 @@ if TYPE_CHECKING:
     from yiemagent_nb.core.tool_source import ToolSource
     from yiemagent_nb.core.tools import Tool, ToolAnnotations, ToolContext, tool
     from yiemagent_nb.mcp.config import read_mcp_config
+    from yiemagent_nb.mcp.link import Progress, ServerInfo
     from yiemagent_nb.mcp.nats.service import serve_on_nats
-    from yiemagent_nb.mcp.oauth import OAuth
+    from yiemagent_nb.mcp.oauth import FileTokenStorage, OAuth
     from yiemagent_nb.mcp.server import McpServer, ServerEvent
     from yiemagent_nb.sinks.jsonl import JsonlSink
     from yiemagent_nb.sinks.log import LogSink
@@ -210,8 +211,9 @@ _HOMES = {
     "core.state": ("AgentState",),
     "core.tools": ("Tool", "ToolAnnotations", "ToolContext", "tool"),
     "mcp.config": ("read_mcp_config",),
+    "mcp.link": ("Progress", "ServerInfo"),
     "mcp.nats.service": ("serve_on_nats",),
-    "mcp.oauth": ("OAuth",),
+    "mcp.oauth": ("FileTokenStorage", "OAuth"),
     "mcp.server": ("McpServer", "ServerEvent"),
     "sinks.jsonl": ("JsonlSink",),
     "sinks.log": ("LogSink",),
@@ -256,6 +258,7 @@ __all__ = [
     "Demo",
     "Event",
     "EventStream",
+    "FileTokenStorage",
     "Health",
     "ImageContent",
     "JsonlSink",
@@ -281,6 +284,7 @@ __all__ = [
     "OutputFormat",
     "OutputInvalidError",
     "PriceTable",
+    "Progress",
     "QuestionAnswered",
     "QuestionAsked",
     "Questions",
@@ -291,6 +295,7 @@ __all__ = [
     "Scripted",
     "ServerError",
     "ServerEvent",
+    "ServerInfo",
     "ServerOptions",
     "StreamInterruptedError",
     "TextContent",
