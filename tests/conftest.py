@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -15,10 +14,6 @@ settings.register_profile("ci", deadline=None, print_blob=True, max_examples=200
 settings.load_profile("ci")
 
 _COVERED = pytest.StashKey[dict[str, list[str]]]()
-
-
-# Else pytest-asyncio makes a loop of its own at the first test, which nobody closes.
-asyncio.set_event_loop(None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

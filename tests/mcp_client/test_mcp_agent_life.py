@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import subprocess
+import sys
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,11 +178,31 @@ def test_ask_from_a_plain_script_finds_and_calls_a_servers_tool() -> None:
     assert not bench.is_open
 
 
-async def test_ask_nested_in_a_running_loop_finds_and_calls_a_servers_tool() -> None:
+NESTED = """
+import asyncio
+from mcp_client.agents_with_servers import agent_with, results
+from mcp_client.workbench import Workbench, definition
+from yiemagent_nb import McpServer
+from yiemagent_nb.testing import call
+
+async def main():
     bench = Workbench([definition("one")])
     async with agent_with(McpServer(bench), answers=[[call("one")], "done"]) as agent:
         assert agent.ask("go").text == "done"
         assert not results(agent)[0].is_error
+        print("fine")
+
+asyncio.run(main())
+"""
+
+
+def test_ask_nested_in_a_running_loop_finds_and_calls_a_servers_tool() -> None:
+    tests = Path(__file__).parents[1]  # in a process of its own: a nested run patches asyncio for all of it
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), str(tests.parent)])}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", NESTED], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("fine\n", "")
 
 
 async def test_an_agent_with_a_thread_of_its_own_uses_a_server_of_this_loop() -> None:

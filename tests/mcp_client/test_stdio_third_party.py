@@ -16,7 +16,11 @@ pytestmark = pytest.mark.requirement("Y SP-009", "Y SD-004")
 
 
 def family() -> list[int]:
-    return [child.pid for child in psutil.Process().children(recursive=True)]
+    """The supervisor and its server, which no other child of this process is."""
+    started = [
+        child for child in psutil.Process().children(recursive=True) if "supervisor.py" in " ".join(child.cmdline())
+    ]
+    return [process.pid for parent in started for process in (parent, *parent.children(recursive=True))]
 
 
 async def test_the_clock_server_in_python_answers_and_is_gone(python_servers: Path) -> None:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Coroutine, Generator
 from types import FrameType
 from typing import Any, TypeVar
 
-from yiemagent_nb.core.concurrency import ABORT_GRACE
 from yiemagent_nb.core.errors import AgentClosedError, InvalidParametersError
 
 __all__ = ["LoopThread", "ask_in_thread", "ask_nested", "can_be_nested", "running_loop"]
 
 Value = TypeVar("Value")
+
+LEAVE_SECONDS = 4.0
+"""How long the tasks of a loop that is stopped may clean up, such as by ending servers."""
 
 CHECK_INTERVAL = 0.25
 """Seconds between looks at whether the other loop still lives."""
@@ -46,7 +48,7 @@ class LoopThread:
             if tasks := asyncio.all_tasks(self.loop):
                 for task in tasks:
                     task.cancel()
-                self.loop.run_until_complete(asyncio.wait(tasks, timeout=ABORT_GRACE))
+                self.loop.run_until_complete(asyncio.wait(tasks, timeout=LEAVE_SECONDS))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
 
