@@ -256,6 +256,10 @@ async def test_a_missing_program_is_named_with_what_to_install(program: str, hin
     assert "full path" in error
 
 
+async def test_a_whole_command_line_as_the_program_is_told_apart() -> None:
+    assert "each of its arguments apart" in await refused(StdioTransport("uvx mcp-server-time"))
+
+
 async def test_a_program_that_may_not_be_run_is_told(tmp_path: Path) -> None:
     error = await refused(StdioTransport(script(tmp_path, "#!/bin/sh\n", 0o644)))
     assert "it is not executable" in error

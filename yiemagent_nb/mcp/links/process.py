@@ -299,6 +299,11 @@ def _why_not(
         found = path.is_file()
     else:
         found = shutil.which(program, path=environment.get("PATH", os.defpath)) is not None
+    if process.failure == errno.ENOENT and not found and " " in program:
+        return McpConnectionError(
+            f"There is no program {program!r} to start the server with.",
+            "Give the program and each of its arguments apart: no shell splits them.",
+        )
     if process.failure == errno.ENOENT and not found:
         hint = _INSTALL.get(Path(program).name, "Check its spelling, and that it is installed.")
         return McpConnectionError(
