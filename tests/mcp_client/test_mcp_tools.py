@@ -30,7 +30,7 @@ from yiemagent_nb.mcp.tools import read_definition
 
 
 def make(server: McpServer, **fields: Any) -> Tool:
-    return read_definition(definition("do", **fields)).make_tool(server, "do", timeout=server.timeout)
+    return read_definition(definition("do", **fields)).make_tool(server, "do")
 
 
 async def run(tool: Tool, arguments: dict[str, Any] | None = None) -> tuple[ToolResult, list[Any]]:
@@ -59,10 +59,10 @@ def test_a_definition_becomes_a_tool_with_all_its_fields() -> None:
         annotations={"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
     )
     read = read_definition(raw)
-    tool = read.make_tool(McpServer(idle, name="weather"), "weather__get_weather", timeout=5)
+    tool = read.make_tool(McpServer(idle, name="weather"), "weather__get_weather")
     assert read.problems == ()
     assert (tool.name, tool.original_name, tool.source) == ("weather__get_weather", "get-weather", "weather")
-    assert (tool.label, tool.description, tool.timeout) == ("Weather", "Tells the weather.", 5)
+    assert (tool.label, tool.description, tool.timeout) == ("Weather", "Tells the weather.", None)
     assert tool.input_schema == schema
     assert tool.output_schema == {"type": "object"}
     assert tool.annotations == ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)

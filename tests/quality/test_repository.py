@@ -39,7 +39,7 @@ def test_ci_calls_the_very_test_command_of_readme() -> None:
 
 def test_no_registry_address_stands_in_a_tracked_file() -> None:
     address = re.compile(
-        r'"resolved"\s*:|--(extra-)?index-url[ =]|https?://[^\s"]*(registry\.|files\.pythonhosted|/simple/|\.whl)'
+        r'"resolved"\s*:|--(extra-)?index-url|https?://[^\s"]*(registry\.|files\.pythonhosted|/simple/|\.whl)'
     )
     here = Path(__file__)
     found = [path.name for path in tracked() if path != here and address.search(text_of(path))]

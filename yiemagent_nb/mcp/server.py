@@ -77,7 +77,8 @@ class McpServer(NamedRequests):
         transport: How to reach it: a callable, or a ``Transport``.
         name: What tools, approvals and messages call it. Default: made of the command or address.
         timeout: Seconds that the server may be silent while it works on a request; None waits without end.
-            Each sign of progress begins them anew, and they stand still while a person is asked.
+            Each sign of progress begins them anew, and they stand still while a person is asked. A worker
+            behind NATS has a time of its own beside it.
         connect_timeout: Seconds that connecting may take.
         enabled: False keeps it in the list without connecting.
         allow: The tools that may be used, by their names at the server; patterns such as ``read_*``

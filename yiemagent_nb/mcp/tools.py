@@ -98,15 +98,13 @@ class ToolDefinition:
         server: CallsTools,
         name: str,
         *,
-        timeout: float | None = None,
         max_characters: int = MAX_CHARACTERS,
     ) -> Tool:
-        """The tool, to be called by ``name``.
+        """The tool, to be called by ``name``. It has no time of its own: its server watches that.
 
         Args:
             server: Where it is called.
             name: From ``ToolNames``.
-            timeout: Seconds that a call may take.
             max_characters: How much text of one result the model is given.
         """
         annotations: Mapping[str, Any] = self.fields["annotations"]
@@ -124,7 +122,6 @@ class ToolDefinition:
             validator=_validator(name, input_schema),
             annotations=hints,
             output_schema=output_schema,
-            timeout=timeout,
             source=server.name,
             original_name=self.name,
         )
@@ -268,7 +265,7 @@ class _Call:
     async def __call__(
         self, _tool_call_id: str, arguments: dict[str, Any], _signal: AbortSignal, on_update: ToolUpdate
     ) -> ToolResult:
-        """Call it. An abort and the tool's timeout cancel this coroutine, and thereby the call at the server."""
+        """Call it. An abort cancels this coroutine, and thereby the call at the server."""
         with ProgressReporter(on_update) as report:
             raw = await self._result(arguments, report)
         return self._reader.read(raw)

@@ -133,21 +133,14 @@ _INTERPRETERS = frozenset({"node", "tsx", "ts-node", "ruby", "php", "perl", "bas
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*|py")
 _SUBCOMMANDS = frozenset({"run", "exec", "dlx", "tool", "x", "container"})
+_VALUED_WORDS = (
+    "from with with-editable with-requirements python package directory project index index-url extra-index-url "
+    "default-index spec extra group prefix cwd dir env-file require import loader class-path"
+)
 _VALUED = frozenset(
     {
-        *("--from", "--with", "--with-editable", "--with-requirements", "--python", "-p", "--package", "--directory"),
-        *(
-            "--project",
-            "--index",
-            "--index-url",
-            "--extra-index-url",
-            "--default-index",
-            "--spec",
-            "--extra",
-            "--group",
-        ),
-        *("--prefix", "--cwd", "-C", "--dir", "--env-file", "-r", "--require", "--import", "--loader"),
-        *("-cp", "-classpath", "--class-path", "-c", "-X", "-W"),
+        *(f"--{word}" for word in _VALUED_WORDS.split()),
+        *("-p", "-C", "-r", "-cp", "-classpath", "-c", "-X", "-W"),
     }
 )
 _VALUED_BY_CONTAINERS = frozenset(

@@ -86,8 +86,8 @@ def serve_on_nats(
     Tools must not block the event loop: a worker that cannot give a sign of life counts as dead.
 
     Args:
-        server: An ``McpServer``, with its ``allow`` and ``deny``; a server object of the ``mcp`` package; or a
-            callable. For tools that ask the caller something in mid-call, give
+        server: An ``McpServer``, whose ``allow``, ``deny`` and ``timeout`` count here too; a server object of the
+            ``mcp`` package; or a callable. For tools that ask the caller something in mid-call, give
             ``McpServer.in_process(server, protocol="legacy")``.
         connection: An address, several of one cluster, or an open connection of nats-py, which stays yours.
         topic: The subject to answer on.
