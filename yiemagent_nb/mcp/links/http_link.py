@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 
 import anyio
 import httpx2
+from anyio.abc import ObjectReceiveStream
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
@@ -123,7 +124,7 @@ def _place(target: HttpTarget, client: httpx2.AsyncClient) -> Place:
     return Place(target.shown, credentials, redacted, client.timeout.connect, proxy)
 
 
-class _EndableStream:
+class _EndableStream(ObjectReceiveStream[SessionMessage | Exception]):
     """What the SDK's session reads from: the messages of a transport, until the connection is over."""
 
     def __init__(self, inner: Any, failures: Failures) -> None:
@@ -162,21 +163,6 @@ class _EndableStream:
     async def aclose(self) -> None:
         """Close the transport's stream."""
         await self._inner.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
 
 class _HttpLink:

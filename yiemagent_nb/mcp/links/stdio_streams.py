@@ -12,9 +12,10 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import anyio
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -189,13 +190,13 @@ def _connection_error(error: BaseException | None) -> McpConnectionError | None:
     return error if isinstance(error, McpConnectionError) else None
 
 
-class _Outgoing:
+class _Outgoing(ObjectSendStream[SessionMessage]):
     """Writes messages to a server's standard input."""
 
     def __init__(self, streams: ServerStreams) -> None:
         self._streams = streams
 
-    async def send(self, item: SessionMessage, /) -> None:
+    async def send(self, item: SessionMessage) -> None:
         """Write a message.
 
         Raises:
@@ -215,14 +216,8 @@ class _Outgoing:
     async def aclose(self) -> None:
         """Write nothing more. The pipe is closed when the streams are left."""
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-
-class _Incoming:
+class _Incoming(ObjectReceiveStream[SessionMessage | Exception]):
     """Reads messages from a server's standard output."""
 
     def __init__(self, streams: ServerStreams) -> None:
@@ -257,21 +252,6 @@ class _Incoming:
         """Read nothing more."""
         self._over = True
         self._streams.stdout.discard()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     def _read(self, line: Line) -> None:
         """Take the messages of a line, or tell that it holds none."""
