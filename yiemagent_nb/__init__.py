@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         ApprovalResolved,
         BackendChanged,
         Event,
+        HistoryChanged,
         MessageEnd,
         MessageStart,
         MessageUpdate,
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from yiemagent_nb.mcp.nats.service import serve_on_nats
     from yiemagent_nb.mcp.oauth import FileTokenStorage, OAuth
     from yiemagent_nb.mcp.server import McpServer, ServerEvent
+    from yiemagent_nb.sessions.export import save_conversation
     from yiemagent_nb.sinks.jsonl import JsonlSink
     from yiemagent_nb.sinks.log import LogSink
     from yiemagent_nb.widgets.agent_widget import AgentWidget
@@ -168,6 +170,7 @@ _HOMES = {
         "ApprovalResolved",
         "BackendChanged",
         "Event",
+        "HistoryChanged",
         "MessageEnd",
         "MessageStart",
         "MessageUpdate",
@@ -215,6 +218,7 @@ _HOMES = {
     "mcp.nats.service": ("serve_on_nats",),
     "mcp.oauth": ("FileTokenStorage", "OAuth"),
     "mcp.server": ("McpServer", "ServerEvent"),
+    "sessions.export": ("save_conversation",),
     "sinks.jsonl": ("JsonlSink",),
     "sinks.log": ("LogSink",),
     "widgets.agent_widget": ("AgentWidget",),
@@ -260,6 +264,7 @@ __all__ = [
     "EventStream",
     "FileTokenStorage",
     "Health",
+    "HistoryChanged",
     "ImageContent",
     "JsonlSink",
     "LMStudio",
@@ -331,6 +336,7 @@ __all__ = [
     "load_message",
     "parse_messages",
     "read_mcp_config",
+    "save_conversation",
     "serve_on_nats",
     "stream_assistant_response",
     "to_openai",

@@ -274,3 +274,15 @@ async def test_errors_are_told_once_to_listeners_and_name_the_backend() -> None:
     assert "broken raised ZeroDivisionError: oh" in errors[0].message
     assert len(recorder.of_type(MessageEnd)) == 2
     await eventually(lambda: not agent.is_running)
+
+
+async def test_options_show_no_key_and_may_be_given_back() -> None:
+    model = Model("one")
+    headers = {"Authorization": "Bearer very-secret-1", "Accept": "text/plain"}
+    agent = Agent(model, options={"api_key": "very-secret-2", "extra_headers": headers, "max_tokens": 5})
+    assert "very-secret" not in repr(agent.options)
+    agent.set_options({**agent.options, "temperature": 0.5})
+    await agent.prompt("u")
+    assert model.requests[0].options["api_key"] == "very-secret-2"
+    assert model.requests[0].options["extra_headers"] == headers
+    assert (model.requests[0].options["temperature"], model.requests[0].options["max_tokens"]) == (0.5, 5)

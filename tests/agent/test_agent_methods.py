@@ -77,7 +77,7 @@ async def test_prompt_takes_a_string_a_message_or_several(given: PromptInput, te
         (None, InvalidParametersError),
         (["hi", 17], InvalidParametersError),
     ],
-    ids=repr,
+    ids=lambda value: str(getattr(value, "role", repr(value))),
 )
 @pytest.mark.requirement("A SPEC-7.1")
 async def test_prompt_refuses_what_people_do_not_say_and_sends_nothing(

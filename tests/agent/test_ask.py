@@ -76,8 +76,8 @@ class Script:
         """Wait for its end, which must be a good one; returns the lines that were not yet read."""
         output, errors = self.process.communicate(timeout=SECONDS)
         assert self.process.returncode == 0, errors
-        if quietly:
-            assert not errors
+        if quietly:  # that a step took long on a busy machine is no complaint
+            assert [line for line in errors.splitlines() if not line.startswith("Executing <")] == []
         return output.splitlines()
 
     def close(self) -> None:

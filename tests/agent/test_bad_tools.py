@@ -78,7 +78,9 @@ async def test_a_tool_that_fails_in_any_way_is_an_error_result_that_names_it(
 
 
 @pytest.mark.parametrize(
-    "value", [cycle(), object(), {1, 2}, {("a", 1): 2}, b"\x00", float("nan"), lambda: None], ids=repr
+    "value",
+    [cycle(), object(), {1, 2}, {("a", 1): 2}, b"\x00", float("nan"), lambda: None],
+    ids=lambda value: type(value).__name__,
 )
 async def test_a_tool_that_returns_something_unserialisable_gives_the_model_text(value: object) -> None:
     def odd() -> object:

@@ -10,19 +10,21 @@ from typing import Any, Final, Literal, Self, TypeVar, cast, final, get_args, ov
 
 from yiemagent_nb.core.approval import Approval, Approvals, Ask
 from yiemagent_nb.core.backend import Calling, DescribesModels, LlmCall, default_backend, describe_backend
+from yiemagent_nb.core.branches import Branches
 from yiemagent_nb.core.channels import Channel, Shutdown
 from yiemagent_nb.core.config import FormatMessages, LoopConfig, PrepareContext
-from yiemagent_nb.core.errors import InvalidParametersError, YiemAgentError
+from yiemagent_nb.core.errors import AgentClosedError, InvalidParametersError, YiemAgentError
 from yiemagent_nb.core.events import AgentEnd, AgentError, BackendChanged, Event, ToolsChanged, Trace
 from yiemagent_nb.core.hooks import AfterToolCall, AgentContext, BeforeToolCall, as_hooks
 from yiemagent_nb.core.hub import EventSink, Hub, Listener
 from yiemagent_nb.core.limits import Limits
-from yiemagent_nb.core.messages import AssistantMessage, Message
+from yiemagent_nb.core.messages import AssistantMessage, Message, UserMessage
 from yiemagent_nb.core.models import THINKING_LEVELS, LlmModel, ThinkingLevel
 from yiemagent_nb.core.openai_form import parse_messages
 from yiemagent_nb.core.output import OutputFormat
 from yiemagent_nb.core.questions import Questions
 from yiemagent_nb.core.queues import PromptInput, QueueMode, Sendable, read_prompt
+from yiemagent_nb.core.redaction import with_hidden_keys, with_plain_keys
 from yiemagent_nb.core.runner import Runner
 from yiemagent_nb.core.runtime import ask_in_thread, ask_nested, can_be_nested, running_loop
 from yiemagent_nb.core.signal import AbortSignal
@@ -244,6 +246,21 @@ class Agent:
         return describe_backend(self._config.llm_call)
 
     @property
+    def branches(self) -> Branches:
+        """The ways that the conversation took: ``edit`` and ``regenerate`` begin one, ``switch_branch`` shows one."""
+        return self._runner.branches
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Further keywords for the backend, such as ``temperature``. Keys among them are a ``SecretStr``."""
+        return MappingProxyType(with_hidden_keys(self._config.options))
+
+    @property
+    def spent(self) -> float:
+        """US dollars that its answers cost since it was built or reset, as far as prices are known."""
+        return self._runner.spent_by_now
+
+    @property
     def _model(self) -> LlmModel | None:
         return Calling.of(self._config.llm_call).model(self._config.model)
 
@@ -305,6 +322,80 @@ class Agent:
             InvalidMessageRoleError: Nothing waits, and the history's last message is an answer.
         """
         return await self._runner.binding.run(self._runner.continue_)
+
+    async def edit(self, index: int, content: str | UserMessage) -> AssistantMessage:
+        """Say something else in place of an earlier message; returns the run's last answer.
+
+        What stood there, and all that followed, stays as a branch: see ``branches``.
+
+        Args:
+            index: The place in ``messages`` of what a person said.
+            content: A string takes the place of the message's words; its images and files stay.
+                A message takes the place of all of it.
+
+        Raises:
+            AgentBusyError: A run is active.
+            InvalidParametersError: No person's message stands there, or the new one is empty.
+            RateLimitedError: A limit is reached; nothing was changed.
+        """
+        runner = self._runner
+        return await runner.binding.run(lambda: runner.last_answer(runner.edit(index, content)))
+
+    async def regenerate(self, index: int | None = None) -> AssistantMessage:
+        """Ask for another answer in place of an earlier one; returns the run's last answer.
+
+        What stood there, and all that followed, stays as a branch: see ``branches``. The results of
+        tools that stand before it are kept, so that a failed answer can be tried again.
+
+        Args:
+            index: The place of the answer in ``messages``. Default: where the newest turn's answer begins.
+
+        Raises:
+            AgentBusyError: A run is active.
+            InvalidParametersError: No answer to something stands there.
+            RateLimitedError: A limit is reached; nothing was changed.
+        """
+        runner = self._runner
+        return await runner.binding.run(lambda: runner.last_answer(runner.regenerate(index)))
+
+    async def begin_edit(self, index: int, content: str | UserMessage) -> None:
+        """The same as ``edit``, and returns as soon as the run has begun."""
+        await self._runner.binding.run(lambda: self._runner.edit(index, content))
+
+    async def begin_regenerate(self, index: int | None = None) -> None:
+        """The same as ``regenerate``, and returns as soon as the run has begun."""
+        await self._runner.binding.run(lambda: self._runner.regenerate(index))
+
+    def go_back(self, index: int) -> None:
+        """End the history before the message ``index``; what stood there stays as a branch: see ``branches``.
+
+        ``go_back(0)`` begins a new conversation.
+
+        Raises:
+            AgentBusyError: A run is active.
+            InvalidParametersError: There is no such message.
+        """
+        self._runner.go_back(index)
+
+    def switch_branch(self, index: int, position: int) -> None:
+        """Show another of the branches that begin at the message ``index``, counted from 0.
+
+        Raises:
+            AgentBusyError: A run is active.
+            InvalidParametersError: There is no such branch.
+        """
+        self._runner.switch_branch(index, position)
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Start ``work()`` on the agent's event loop, from any thread, and wait for nothing.
+
+        What it raises is told to listeners as an ``AgentError``.
+
+        Raises:
+            AgentClosedError: The agent has no event loop, and none runs here.
+        """
+        if not self._runner.start_beside(work):
+            raise AgentClosedError("The agent has no event loop to work on.", 'Use Agent(runtime="thread").')
 
     @overload
     def ask(self, input: PromptInput) -> AssistantMessage: ...
@@ -429,6 +520,29 @@ class Agent:
             RateLimitedError: A limit is reached; nothing was sent.
         """
         self.follow_up_channel.put_nowait(message)
+
+    def take_back(self, message: Sendable) -> bool:
+        """Take a message off the channel on which it waits, from any thread.
+
+        Args:
+            message: As ``input_channel.items()`` or ``follow_up_channel.items()`` has it.
+
+        Returns:
+            Whether it waited; False where the agent has taken it.
+        """
+        return self._runner.take_back(message)
+
+    def steer_now(self, message: Sendable) -> None:
+        """Let a follow-up that waits join the run that goes on, from any thread.
+
+        Args:
+            message: As ``follow_up_channel.items()`` has it.
+
+        Raises:
+            InvalidParametersError: It does not wait there any more.
+            ChannelFull: 16 messages wait on the input channel; it goes on waiting as a follow-up.
+        """
+        self._runner.queues.steer_now(message)
 
     def abort(self) -> None:
         """Stop the run and what servers ask, from any thread. What waits in the channels stays there.
@@ -611,6 +725,11 @@ class Agent:
         """
         _require_one_of("thinking_level", level, THINKING_LEVELS)
         self._config.thinking_level = level
+        self._tell_backend()
+
+    def set_options(self, options: Mapping[str, Any]) -> None:
+        """Replace the further keywords for the backend from the next turn on: ``{**agent.options, "seed": 1}``."""
+        self._config.options = with_plain_keys(options)
         self._tell_backend()
 
     def set_limits(self, limits: Limits) -> None:

@@ -15,8 +15,10 @@ back
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, Self, cast, runtime_checkable
 
 from yiemagent_nb.core.errors import InvalidParametersError
@@ -29,10 +31,16 @@ __all__ = [
     "LlmCall",
     "LlmResponse",
     "OpenAIMessages",
+    "attribute_of",
     "default_backend",
     "describe_backend",
+    "is_described",
+    "model_of",
+    "provider_of",
     "set_default_backend",
 ]
+
+_log = logging.getLogger(__name__)
 
 OpenAIMessages = Sequence[Mapping[str, Any]]
 """Messages in OpenAI's chat form, the system prompt first. Read-only: copy what you change."""
@@ -91,11 +99,48 @@ def default_backend() -> LlmCall:
 
 def describe_backend(llm_call: LlmCall) -> str:
     """A short name to show: the provider and the model, or the function's name."""
-    if isinstance(llm_call, DescribedBackend):
-        model = llm_call.model
-        return f"{llm_call.provider}: {model.name or model.id}" if model is not None else llm_call.provider
-    name: str = getattr(llm_call, "__name__", type(llm_call).__name__)
-    return name
+    if is_described(llm_call):
+        provider, model = provider_of(llm_call), model_of(llm_call)
+        return f"{provider}: {model.name or model.id}" if model is not None else provider
+    name = attribute_of(llm_call, "__name__")
+    return name if isinstance(name, str) else type(llm_call).__name__
+
+
+def attribute_of(thing: object, name: str) -> object:
+    """An attribute of an object of a user's own; None where it has none, or fails to give it, which is logged once."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:
+        _log_failing(type(thing), name)
+        return None
+
+
+@lru_cache(maxsize=100)
+def _log_failing(kind: type, name: str) -> None:
+    _log.warning("%s.%s cannot be read; the backend is used without it", kind.__name__, name, exc_info=True)
+
+
+def is_described(backend: object) -> bool:
+    """Whether a backend says what it is."""
+    try:
+        return isinstance(backend, DescribedBackend)
+    except Exception:  # Python 3.11 reads the attributes to tell
+        _log_failing(type(backend), "provider or model")
+        return False
+
+
+def provider_of(backend: object) -> str:
+    """A backend's kind, as it stands in messages; empty where it does not say."""
+    provider = attribute_of(backend, "provider") if is_described(backend) else None
+    return provider if isinstance(provider, str) else ""
+
+
+def model_of(backend: object) -> LlmModel | None:
+    """The model that answers when nobody names one; None where the backend does not say. A name will do."""
+    model = attribute_of(backend, "model") if is_described(backend) else None
+    if isinstance(model, str) and model:
+        return LlmModel(id=model)
+    return model if isinstance(model, LlmModel) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +162,7 @@ class Calling:
     @classmethod
     def of(cls, llm_call: LlmCall) -> Self:
         """Look at a backend: one that is async or says what it is does not block."""
-        described = isinstance(llm_call, DescribedBackend)
+        described = is_described(llm_call)
         function = llm_call if inspect.isroutine(llm_call) else getattr(llm_call, "__call__", llm_call)  # noqa: B004
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         return cls(llm_call, described, described or is_async, _declared_keywords(cast("LlmCall", llm_call)))
@@ -129,13 +174,11 @@ class Calling:
     @property
     def provider(self) -> str:
         """Whom requests go to, as it is known by now; empty where the backend does not say."""
-        return cast("DescribedBackend", self.llm_call).provider if self.described else ""
+        return provider_of(self.llm_call)
 
     def model(self, chosen: LlmModel | None) -> LlmModel | None:
         """The model that answers: the chosen one, else the backend's own, with what is known of it by now."""
-        if chosen is not None or not self.described:
-            return chosen
-        return cast("DescribedBackend", self.llm_call).model
+        return chosen if chosen is not None else model_of(self.llm_call)
 
     def accepted(self, offered: Mapping[str, Any]) -> Mapping[str, Any]:
         """Those of ``offered`` that the backend takes."""

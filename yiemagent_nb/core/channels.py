@@ -181,6 +181,24 @@ class Channel(Generic[Item, Accepted]):
         taken = self._try_take(None)
         return taken[0] if taken else None
 
+    def remove(self, item: Item) -> bool:
+        """Take a particular item, known by its identity, from any thread; returns whether it was there."""
+        with self._lock:
+            place = next((place for place, each in enumerate(self._items) if each is item), None)
+            if place is None:
+                return False
+            del self._items[place]
+            _wake(self._putters)
+        self._changed()
+        return True
+
+    def put_back(self, item: Item) -> None:
+        """Put an item that was taken before all others, from any thread, whether there is room or not."""
+        with self._lock:
+            self._items.appendleft(item)
+            _wake(self._takers)
+        self._changed()
+
     def clear(self) -> tuple[Item, ...]:
         """Take everything at once."""
         with self._lock:

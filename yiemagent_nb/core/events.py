@@ -29,6 +29,7 @@ __all__ = [
     "DeltaKind",
     "EndReason",
     "Event",
+    "HistoryChanged",
     "MessageEnd",
     "MessageStart",
     "MessageUpdate",
@@ -173,6 +174,14 @@ class BackendChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryChanged:
+    """The history is another one, of ``length`` messages: a branch was gone back to, or all was forgotten."""
+
+    length: int
+    type: Literal["history_changed"] = "history_changed"
+
+
+@dataclass(frozen=True, slots=True)
 class QueueChanged:
     """What waits on the input channel (steering) and the follow-up channel, oldest first."""
 
@@ -183,7 +192,11 @@ class QueueChanged:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequested:
-    """A call, or what a server asks the model, waits for a person's word."""
+    """A call, or what a server asks the model, waits for a person's word.
+
+    ``label`` is the tool's name for people, and ``hints`` are words for what it says of itself, such
+    as "destructive"; like ``description`` they come from its source, and may be wrong.
+    """
 
     request_id: str
     tool_call_id: str
@@ -191,6 +204,8 @@ class ApprovalRequested:
     args: JsonMapping
     source: str = "python"
     description: str = ""
+    label: str = ""
+    hints: tuple[str, ...] = ()
     type: Literal["approval_requested"] = "approval_requested"
 
 
@@ -261,6 +276,7 @@ Event = (
     | ToolExecutionEnd
     | ToolsChanged
     | BackendChanged
+    | HistoryChanged
     | QueueChanged
     | ApprovalRequested
     | ApprovalResolved

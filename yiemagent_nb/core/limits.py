@@ -102,6 +102,13 @@ class MessageMeter:
             self._recent.extend([moment] * messages)
             self.count += messages
 
+    def release(self, messages: int = 1) -> None:
+        """Count ``messages`` less: they were taken back before the agent read them."""
+        with self._lock:
+            self.count -= messages
+            for _ in range(min(messages, len(self._recent))):
+                self._recent.pop()
+
     def reset(self, count: int = 0) -> None:
         """Start a new session that already holds ``count`` messages; the minute goes on."""
         with self._lock:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from yiemagent_nb.core.channels import SHUTDOWN, Channel, Shutdown
-from yiemagent_nb.core.errors import InvalidMessageRoleError, InvalidParametersError
+from yiemagent_nb.core.errors import InvalidMessageRoleError, InvalidParametersError, YiemAgentError
 from yiemagent_nb.core.messages import CustomMessage, Message, UserMessage
 from yiemagent_nb.core.openai_form import parse_messages
 
@@ -48,6 +49,9 @@ class Queues:
         self.held = False
         self.closing = False
         self._admit_message = admit
+        self._moving: Sendable | None = None
+        """What was admitted already and goes from one channel to the other."""
+        self._move_lock = threading.Lock()
 
     @property
     def closed(self) -> bool:
@@ -58,6 +62,30 @@ class Queues:
         """What waits as steering and as follow-ups, oldest first."""
         steering = tuple(item for item in self.input.items() if not isinstance(item, Shutdown))
         return steering, self.follow_up.items()
+
+    def take_back(self, message: Sendable) -> bool:
+        """Take a message that waits off its channel, from any thread; returns whether it waited."""
+        with self._move_lock:
+            return self.input.remove(message) or self.follow_up.remove(message)
+
+    def steer_now(self, message: Sendable) -> None:
+        """Move a follow-up to the input channel, from any thread.
+
+        Raises:
+            InvalidParametersError: It does not wait as a follow-up.
+            ChannelFull: The input channel has no room; it goes on waiting as a follow-up.
+        """
+        with self._move_lock:
+            if not self.follow_up.remove(message):
+                raise InvalidParametersError("This message does not wait any more.", "The agent has taken it.")
+            self._moving = message
+            try:
+                self.input.put_nowait(message)
+            except YiemAgentError:
+                self.follow_up.put_back(message)
+                raise
+            finally:
+                self._moving = None
 
     def take_steering(self) -> Sequence[Message]:
         """Take from the input channel, one or all by ``steering_mode``, up to a ``SHUTDOWN``."""
@@ -100,9 +128,11 @@ class Queues:
         return taken
 
     def _admit(self, item: Sendable | Shutdown) -> None:
-        if not isinstance(item, Shutdown):
+        if isinstance(item, Shutdown):
+            return
+        if item is not self._moving:
             self._admit_message(item)
-            self.held = False
+        self.held = False
 
 
 def read_sendable(value: object) -> Sendable:

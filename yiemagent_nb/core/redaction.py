@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Final, NoReturn, cast
+from typing import Any, ClassVar, Final, NoReturn, cast
 from urllib.parse import quote, unquote
 
 from pydantic import SecretStr
@@ -24,7 +24,7 @@ from pydantic import SecretStr
 from yiemagent_nb.core.errors import AuthenticationError, InvalidParametersError
 from yiemagent_nb.core.reading.fields import REASONING_FIELDS
 
-__all__ = ["Redactor", "checked_key", "mask_logs"]
+__all__ = ["Redactor", "checked_key", "mask_keys", "mask_logs", "with_hidden_keys", "with_plain_keys"]
 
 _MASK: Final = "[key]"
 _SHORTEST = 6
@@ -75,6 +75,8 @@ def _can_be_sent(secret: SecretStr) -> bool:
 class Redactor:
     """Masks secrets in any text, also where they stand escaped, encoded or in part."""
 
+    _additions: ClassVar[int] = 0
+
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._in_json: set[str] = set()
@@ -101,6 +103,13 @@ class Redactor:
         for form in forms:
             if len(form) > _SHORTEST_PIECE:
                 self._windows.update(form[at : at + _WINDOW] for at in range(len(form) - _WINDOW + 1))
+        with _lock:
+            Redactor._additions += 1
+
+    @classmethod
+    def additions(cls) -> int:
+        """How many secrets were ever added: what was masked before one more was is to be masked anew."""
+        return cls._additions
 
     def add_login(self, login: str) -> None:
         """Mask a name and password, ``name:password`` as in a URL, as they are and as they are sent."""
@@ -213,16 +222,46 @@ def _decoded(credentials: str) -> str:
         return ""
 
 
+def with_hidden_keys(fields: Mapping[str, object]) -> dict[str, object]:
+    """Fields in which texts that stand under the name of a secret, at any depth, are a ``SecretStr``."""
+    hidden: dict[str, object] = {}
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            hidden[name] = with_hidden_keys(cast("Mapping[str, object]", value))
+        elif isinstance(value, str) and any(word in name.lower() for word in _SECRET_NAMES):
+            hidden[name] = SecretStr(value)
+        else:
+            hidden[name] = value
+    return hidden
+
+
+def with_plain_keys(fields: Mapping[str, object]) -> dict[str, object]:
+    """The fields that ``with_hidden_keys`` was given."""
+    plain: dict[str, object] = {}
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            plain[name] = with_plain_keys(cast("Mapping[str, object]", value))
+        else:
+            plain[name] = value.get_secret_value() if isinstance(value, SecretStr) else value
+    return plain
+
+
+def mask_keys(text: str) -> str:
+    """``text`` without the secrets of any connection of this program."""
+    with _lock:
+        redactors = tuple(_redactors)
+    for redactor in redactors:
+        text = redactor(text)
+    return text
+
+
 class _LogFilter(logging.Filter):
     """Masks the secrets of all connections in a record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let every record pass, masked."""
-        message = masked = record.getMessage()
-        with _lock:
-            redactors = tuple(_redactors)
-        for redactor in redactors:
-            masked = redactor(masked)
+        message = record.getMessage()
+        masked = mask_keys(message)
         if masked != message:
             record.msg, record.args = masked, None
         return True

@@ -11,11 +11,20 @@ from typing import Any, TypeVar, cast
 
 from yiemagent_nb.core.approval import Approvals
 from yiemagent_nb.core.binding import LoopBinding
+from yiemagent_nb.core.branches import Branches
 from yiemagent_nb.core.channels import SHUTDOWN
 from yiemagent_nb.core.concurrency import ABORT_GRACE, Interrupted, run_abortable
 from yiemagent_nb.core.config import LoopConfig
-from yiemagent_nb.core.errors import AgentBusyError, AgentClosedError, ChannelClosed, ChannelFull, RateLimitedError
-from yiemagent_nb.core.events import AgentError, Event, QueueChanged
+from yiemagent_nb.core.errors import (
+    AgentBusyError,
+    AgentClosedError,
+    ChannelClosed,
+    ChannelFull,
+    RateLimitedError,
+    YiemAgentError,
+    describe_error,
+)
+from yiemagent_nb.core.events import AgentError, Event, HistoryChanged, QueueChanged
 from yiemagent_nb.core.hooks import AgentContext
 from yiemagent_nb.core.hub import Hub
 from yiemagent_nb.core.limits import MessageMeter
@@ -24,13 +33,16 @@ from yiemagent_nb.core.messages import AssistantMessage, Message, UserMessage
 from yiemagent_nb.core.openai_form import to_openai
 from yiemagent_nb.core.output import OutputFormat
 from yiemagent_nb.core.questions import Questions
-from yiemagent_nb.core.queues import Queues
+from yiemagent_nb.core.queues import Queues, Sendable
 from yiemagent_nb.core.request import RequestBuilder
 from yiemagent_nb.core.run import Run
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.tools import current_agent
 
 __all__ = ["Runner"]
+
+_active: set[asyncio.Task[None]] = set()
+"""The tasks of all runs: an event loop holds its tasks weakly, and a run goes on though nobody holds its agent."""
 
 T = TypeVar("T")
 
@@ -55,6 +67,7 @@ class Runner:
         self.meter = MessageMeter(lambda: self._config.limits)
         self.meter.reset(sum(isinstance(message, UserMessage) for message in context.messages))
         self.queues = Queues(self._count, self._on_queue_change)
+        self.branches = Branches(cast("list[Message]", context.messages))
         self.approvals = Approvals(self.emit)
         self.questions = Questions(self.emit)
         self.binding = LoopBinding(self._leave_loop, self._on_queues_moved)
@@ -68,6 +81,7 @@ class Runner:
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._beside: dict[AbortSignal, Run | None] = {}
         """The signals of what goes on beside the conversation, and the run in which it began."""
+        self._started: set[asyncio.Task[None]] = set()
         config.deliver = self._deliver
         config.take_steering = self.queues.take_steering
         config.take_follow_ups = self.queues.take_follow_ups
@@ -83,9 +97,7 @@ class Runner:
         return output.read(_last_answer(run), run.error_message or aborted)
 
     async def _prompt(self, messages: Sequence[Message], output: OutputFormat[Any] | None = None) -> Run:
-        self.require_idle()
-        if self._over_budget:
-            raise self._budget_error()
+        self._require_means()
         self.meter.admit(sum(isinstance(message, UserMessage) for message in messages))
         self.queues.held = False
         return await self._result(self._start(messages, output))
@@ -99,6 +111,67 @@ class Runner:
             require_open_end(messages)
         self.queues.held = False
         return _last_answer(await self._result(self._start(prompts)))
+
+    async def edit(self, index: int, content: str | UserMessage) -> asyncio.Future[Run]:
+        """Begin a branch in which something else is said in place of the message ``index``; returns its run."""
+        self._require_means()
+        message = self.branches.read_edit(index, content)
+        self.meter.admit()
+        return self._branch(index, [message])
+
+    async def regenerate(self, index: int | None) -> asyncio.Future[Run]:
+        """Begin a branch in which another answer stands in place of the answer ``index``; returns its run."""
+        self._require_means()
+        return self._branch(self.branches.find_answer(index), ())
+
+    def _branch(self, index: int, prompts: Sequence[Message]) -> asyncio.Future[Run]:
+        self.branches.go_back(index)
+        self._tell_history()
+        self.queues.held = False
+        return self._start(prompts)
+
+    async def last_answer(self, done: Coroutine[Any, Any, asyncio.Future[Run]]) -> AssistantMessage:
+        """The last answer of a run that begins; cancelling this aborts the run."""
+        return _last_answer(await self._result(await done))
+
+    def go_back(self, index: int) -> None:
+        """End the history before a message."""
+        self.require_idle()
+        self.branches.require(index)
+        self.branches.go_back(index)
+        self.error_message = None
+        self._tell_history()
+
+    def switch_branch(self, index: int, position: int) -> None:
+        """Show another branch."""
+        self.require_idle()
+        self.branches.switch(index, position)
+        self.error_message = None
+        self._tell_history()
+
+    def start_beside(self, work: Callable[[], Coroutine[Any, Any, object]]) -> bool:
+        """Start ``work()`` on the agent's loop, from any thread; returns whether the agent has one."""
+
+        def begin() -> None:
+            task = asyncio.get_running_loop().create_task(self._report_errors(work))
+            self._started.add(task)
+            task.add_done_callback(self._started.discard)
+
+        return self.binding.call(begin)
+
+    async def _report_errors(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        try:
+            await work()
+        except Exception as error:
+            known = error if isinstance(error, YiemAgentError) else YiemAgentError(describe_error(error))
+            self.emit(AgentError(known.code, str(known)))
+
+    def take_back(self, message: Sendable) -> bool:
+        """Take a message off the channel on which it waits; returns whether it did."""
+        taken = self.queues.take_back(message)
+        if taken and isinstance(message, UserMessage):
+            self.meter.release()
+        return taken
 
     async def alongside(self, work: Callable[[AbortSignal], Coroutine[Any, Any, T]]) -> T:
         """Await ``work(signal)``; the signal is set by ``abort``, and at the end of the run that is active now."""
@@ -170,11 +243,16 @@ class Runner:
         """Forget everything that was said and everything that waits."""
         self.require_idle()
         cast("list[Message]", self._context.messages).clear()
+        self.branches.clear()
         self.queues.clear()
         self.approvals.clear()
         self.meter.reset()
         self.error_message = None
         self.spent = 0.0
+        self._tell_history()
+
+    def _tell_history(self) -> None:
+        self.tell(HistoryChanged(len(self._context.messages)))
 
     def emit(self, event: Event) -> None:
         """Publish on the agent's loop."""
@@ -197,6 +275,12 @@ class Runner:
                 "Use steer(...) or follow_up(...), or wait with `await agent.wait_idle()`.",
             )
 
+    def _require_means(self) -> None:
+        """Refuse while a run is active, after the shutdown, and when all that may be spent is spent."""
+        self.require_idle()
+        if self._over_budget:
+            raise self._budget_error()
+
     def _start(self, prompts: Sequence[Message], output: OutputFormat[Any] | None = None) -> asyncio.Future[Run]:
         """Start a run in a task that has the caller's context variables."""
         signal = AbortSignal()
@@ -217,6 +301,8 @@ class Runner:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Run] = loop.create_future()
         self._task = loop.create_task(self._serve(run, prompts, done))
+        _active.add(self._task)
+        self._task.add_done_callback(_active.discard)
         abandon = self._abandon = partial(self._never_began, run, prompts, done)
         self._task.add_done_callback(lambda _: abandon())
         return done
@@ -298,15 +384,16 @@ class Runner:
     @property
     def _over_budget(self) -> bool:
         limit = self._config.limits.max_cost
-        return limit is not None and self._spent_by_now >= limit
+        return limit is not None and self.spent_by_now >= limit
 
     @property
-    def _spent_by_now(self) -> float:
+    def spent_by_now(self) -> float:
+        """US dollars, those of the run that is active among them."""
         return self.spent if self.run is None else self.run.spent
 
     def _budget_error(self) -> RateLimitedError:
         return RateLimitedError(
-            f"The agent spent ${self._spent_by_now:.4f}, which reaches Limits.max_cost = "
+            f"The agent spent ${self.spent_by_now:.4f}, which reaches Limits.max_cost = "
             f"${self._config.limits.max_cost}; nothing was sent.",
             "Raise the limit with set_limits(...), or call reset().",
         )
@@ -352,6 +439,7 @@ class Runner:
         if task.get_loop().is_closed():
             self._idle_waiters.clear()
         run.signal.abort("its event loop was closed")
+        _active.discard(task)
         task.add_done_callback(lambda task: task.cancelled() or task.exception())  # should that loop go on after all
         task.get_coro().close()  # ends the run as a cancellation does, which that loop can no longer deliver
         run.emit = _to_nobody
