@@ -8,14 +8,17 @@ from typing import Any, cast, get_args
 
 import pytest
 
+from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.approval import Approval, Approvals, Decision, Subject, approve
+from yiemagent_nb.core.approval_words import edit_note
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.events import ApprovalChoice, ApprovalRequested, ApprovalResolved, Event
 from yiemagent_nb.core.hooks import AgentContext
 from yiemagent_nb.core.lifecycle import CallScope, ImmediateOutcome, PreparedToolCall, prepare_tool_call
-from yiemagent_nb.core.messages import AssistantToolCallMessage, ToolCall
+from yiemagent_nb.core.messages import AssistantToolCallMessage, ToolCall, ToolResultMessage
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.tools import Tool, ToolAnnotations, tool
+from yiemagent_nb.testing import Scripted, call
 
 CHOICES: tuple[ApprovalChoice, ...] = get_args(ApprovalChoice)
 
@@ -99,7 +102,9 @@ async def test_by_default_all_but_read_only_tools_are_asked_for() -> None:
 
 
 @pytest.mark.requirement("Y US-004")
-@pytest.mark.parametrize("policy", ["delete", ["delete"], {"delete", "other"}, {"delete": 1}], ids=repr)
+@pytest.mark.parametrize(
+    "policy", ["delete", ["delete"], {"delete", "other"}, {"delete": 1}], ids=lambda p: type(p).__name__
+)
 async def test_names_say_which_tools_are_asked_for(policy: Any) -> None:
     desk = Desk(approve(policy, ask=answering("allow_once")))
     await desk.prepare(delete)
@@ -138,7 +143,8 @@ async def test_a_policy_that_raises_lets_nothing_run() -> None:
 @pytest.mark.requirement("Y US-004")
 async def test_a_request_says_what_is_to_be_approved() -> None:
     desk = Desk(approve())
-    task, request = await desk.request(dataclasses.replace(delete, source="files"))
+    said = ToolAnnotations(read_only=False, destructive=True, open_world=True)
+    task, request = await desk.request(dataclasses.replace(delete, source="files", annotations=said))
     assert request == ApprovalRequested(
         request_id=request.request_id,
         tool_call_id="c1",
@@ -146,6 +152,8 @@ async def test_a_request_says_what_is_to_be_approved() -> None:
         args={"path": "notes.txt"},
         source="files",
         description="Delete a file.",
+        label="Delete",
+        hints=("destructive", "reaches things outside"),
     )
     desk.approvals.resolve(request.request_id, "deny")
     await task
@@ -208,6 +216,22 @@ async def test_a_tool_whose_definition_changed_must_be_approved_again(change: di
     assert len(desk.requests) == 2
 
 
+@pytest.mark.parametrize(
+    ("annotations", "hints"),
+    [
+        (ToolAnnotations(), ()),
+        (ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False), ()),
+        (ToolAnnotations(idempotent=True, read_only=True), ("can be repeated", "read-only by its own word")),
+    ],
+)
+async def test_hints_say_what_a_tool_says_of_itself_and_nothing_else(
+    annotations: ToolAnnotations, hints: tuple[str, ...]
+) -> None:
+    desk = Desk(approve(["delete"], ask=answering("allow_once")))
+    await desk.prepare(dataclasses.replace(delete, annotations=annotations))
+    assert desk.requests[0].hints == hints
+
+
 @pytest.mark.requirement("Y US-004")
 async def test_edited_arguments_are_what_the_tool_runs_with() -> None:
     desk = Desk(approve())
@@ -216,12 +240,67 @@ async def test_edited_arguments_are_what_the_tool_runs_with() -> None:
     assert (await task).arguments == {"path": "safe"}
 
 
-@pytest.mark.requirement("Y US-004")
-async def test_edited_arguments_are_validated() -> None:
+@pytest.mark.requirement("Y US-004", "Y SP-023")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"paths": "safe"}, "Missing required arguments: path"),
+        ({"path": 5}, "path should be a valid string, got 5"),
+        ({"path": {1: "x"}}, "a JSON object has strings as keys"),
+    ],
+)
+@pytest.mark.parametrize("called", [delete, dataclasses.replace(delete, validator=None, function=None)])
+async def test_edited_arguments_that_do_not_fit_are_refused_and_the_request_goes_on_waiting(
+    called: Tool, arguments: dict[str, Any], problem: str
+) -> None:
     desk = Desk(approve())
-    task, request = await desk.request()
-    desk.approvals.resolve(request.request_id, "allow_edited", arguments={"paths": "safe"})
-    assert "Missing required arguments: path" in text(await task)
+    task, request = await desk.request(called)
+    expected = problem if called is delete else problem.replace("a valid", "a")
+    with pytest.raises(InvalidParametersError, match=expected) as caught:
+        desk.approvals.resolve(request.request_id, "allow_edited", arguments=arguments)
+    assert caught.value.hint == "Change them and answer again."
+    assert desk.approvals.pending == (request,)
+    assert desk.resolved == []
+    desk.approvals.resolve(request.request_id, "allow_edited", arguments={"path": "safe"})
+    assert (await task).arguments == {"path": "safe"}
+
+
+@pytest.mark.requirement("Y US-004", "Y SP-024")
+async def test_edited_arguments_are_checked_by_the_tools_own_check_and_not_prepared_again() -> None:
+    def no_slash(arguments: dict[str, Any]) -> str | None:
+        return "path has a slash" if "/" in arguments["path"] else None
+
+    def at_home(arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"path": f"home.{arguments['path']}"}
+
+    called = dataclasses.replace(
+        delete,
+        prepare_arguments=at_home,
+        validate_required_args=no_slash,
+    )
+    desk = Desk(approve())
+    task, request = await desk.request(called)
+    assert request.args == {"path": "home.notes.txt"}
+    with pytest.raises(InvalidParametersError, match="path has a slash"):
+        desk.approvals.resolve(request.request_id, "allow_edited", arguments={"path": "/etc"})
+    desk.approvals.resolve(request.request_id, "allow_edited", arguments={"path": "home.other.txt"})
+    assert (await task).arguments == {"path": "home.other.txt"}
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_the_first_of_two_answers_counts_even_where_the_other_is_still_being_checked() -> None:
+    def answer_meanwhile(_arguments: dict[str, Any]) -> None:
+        desk.approvals.resolve("r", "deny", "quicker")
+
+    desk = Desk(approve())
+    called = dataclasses.replace(delete, validate_required_args=answer_meanwhile)
+    request = ApprovalRequested("r", "c1", "delete", {"path": "notes.txt"})
+    asked = asyncio.create_task(desk.approvals.request(called, request, desk.signal, None))
+    async with asyncio.timeout(5):
+        await desk.asked.wait()
+    with pytest.raises(InvalidParametersError, match=r"answered already: it was denied \(quicker\)"):
+        desk.approvals.resolve("r", "allow_edited", arguments={"path": "x"})
+    assert (await asked).choice == "deny"
 
 
 @pytest.mark.requirement("Y US-004")
@@ -262,10 +341,18 @@ async def test_an_answer_that_is_none_is_refused_and_the_request_goes_on_waiting
 async def test_a_request_is_answered_once() -> None:
     desk = Desk(approve())
     task, request = await desk.request()
-    desk.approvals.resolve(request.request_id, "deny")
-    with pytest.raises(InvalidParametersError, match=r"waits for approval\. It was answered"):
+    desk.approvals.resolve(request.request_id, "deny", "not now")
+    told = r"This request was answered already: it was denied \(not now\)\. The first answer counts\."
+    with pytest.raises(InvalidParametersError, match=told):
         desk.approvals.resolve(request.request_id, "allow_once")
     assert isinstance(await task, ImmediateOutcome)
+    with pytest.raises(InvalidParametersError, match=told):
+        desk.approvals.resolve(request.request_id, "deny")
+    task, request = await desk.request(dataclasses.replace(delete, source="files"))
+    desk.signal.abort()
+    await task
+    with pytest.raises(InvalidParametersError, match=r"it was denied \(the run was aborted\)"):
+        desk.approvals.resolve(request.request_id, "allow_once")
     with pytest.raises(InvalidParametersError, match="No request 'nothing' waits"):
         desk.approvals.resolve("nothing", "deny")
 
@@ -279,6 +366,126 @@ async def test_two_calls_that_wait_are_answered_each_on_its_own() -> None:
     assert isinstance(await second[0], PreparedToolCall)
     desk.approvals.resolve(first[1].request_id, "deny")
     assert isinstance(await first[0], ImmediateOutcome)
+
+
+# --- A call that was denied --------------------------------------------------------------------
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_a_call_that_was_denied_is_not_asked_about_again_until_the_person_speaks() -> None:
+    desk = Desk(approve())
+    task, request = await desk.request()
+    desk.approvals.resolve(request.request_id, "deny", "it is mine")
+    await task
+    told = text(await desk.prepare())
+    assert "denied this same call before" in told
+    assert "The reason was: it is mine" in told
+    assert len(desk.requests) == 1
+    desk.approvals.person_spoke()
+    task, request = await desk.request()
+    desk.approvals.resolve(request.request_id, "allow_once")
+    assert isinstance(await task, PreparedToolCall)
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_another_call_of_a_tool_that_was_denied_is_asked_about() -> None:
+    desk = Desk(approve(ask=lambda request: "deny" if request.args["path"] == "a" else "allow_session"))
+    assert isinstance(await desk.prepare(path="a"), ImmediateOutcome)
+    assert isinstance(await desk.prepare(path="b"), PreparedToolCall)
+    assert len(desk.requests) == 2
+    assert "denied this same call" in text(await desk.prepare(path="a")), "allowed for the session, but not this call"
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_what_an_abort_ended_was_not_denied_by_a_person() -> None:
+    desk = Desk(approve())
+    task, _ = await desk.request()
+    desk.signal.abort()
+    await task
+    assert desk.approvals.denied(delete, {"path": "notes.txt"}) is None
+
+
+# --- What the model is told --------------------------------------------------------------------
+
+
+@tool
+async def divide(a: int, b: int = 1) -> float:
+    """Divide two numbers."""
+    return a / b
+
+
+def told(agent: Agent) -> list[str]:
+    """The results of the calls so far."""
+    return [message.text for message in agent.state.messages if isinstance(message, ToolResultMessage)]
+
+
+@pytest.mark.requirement("Y US-004", "Y FR-005")
+@pytest.mark.parametrize(
+    ("edited", "result", "note"),
+    [
+        ({"a": 6, "b": 3}, "2.0", 'It was allowed with: {"a": 6, "b": 3}'),
+        ({"a": 6, "b": 0}, "ZeroDivisionError", 'It was allowed with: {"a": 6, "b": 0}'),
+        ({"a": "6"}, "6.0", 'It was allowed with: {"a": 6}'),
+        ({"a": 8, "b": 2}, "4.0", None),
+    ],
+    ids=["changed", "failing", "coerced", "the same"],
+)
+async def test_the_model_is_told_of_arguments_that_a_person_changed(
+    edited: dict[str, Any], result: str, note: str | None
+) -> None:
+    decision = Decision("allow_edited", arguments=edited)
+    model = Scripted([[call("divide", a=8, b=2)], "so"])
+    agent = Agent(model, tools=[divide], before_tool_call=approve(ask=answering(decision)))
+    await agent.prompt("divide")
+    [said] = told(agent)
+    assert result in said
+    assert ("\n\nNote: the person changed the arguments of this call." in said) is (note is not None)
+    assert note is None or note in said
+    assert model.requests[-1].messages[-1]["content"] == said
+
+
+@pytest.mark.requirement("Y US-004")
+async def test_of_long_arguments_the_model_is_told_what_changed() -> None:
+    given = {"a": "x" * 5_000, "b": 1, "c": 2}
+    assert edit_note(given, {**given, "b": 3}).endswith(
+        'with these in place of yours: {"b": 3}. All others are as you gave them.'
+    )
+    assert "{}, and without b, c." in edit_note(given, {"a": given["a"]})
+    assert len(edit_note(given, {**given, "a": "y" * 100_000})) < 5_000
+
+
+@pytest.mark.requirement("Y US-004")
+@pytest.mark.parametrize("speaks", [False, True])
+async def test_a_model_that_insists_is_refused_until_a_message_joins_the_run(*, speaks: bool) -> None:
+    asked: list[ApprovalRequested] = []
+
+    def ask(request: ApprovalRequested) -> Decision:
+        asked.append(request)
+        if speaks and len(asked) == 1:
+            agent.steer("well, do it")
+        return Decision("deny", "not now")
+
+    again = [call("divide", a=1)]
+    agent = Agent(Scripted([again, again, "so be it", again, "well"]), tools=[divide])
+    agent.set_hooks(before_tool_call=approve(ask=ask))
+    await agent.prompt("divide")
+    assert len(asked) == (2 if speaks else 1)
+    assert told(agent)[0] == "The person denied this call: not now"
+    assert ("denied this same call before" in told(agent)[1]) is not speaks
+    await agent.prompt("and now?")
+    assert len(asked) == (3 if speaks else 2)
+
+
+@pytest.mark.requirement("Y US-004", "A SPEC-7.1")
+async def test_the_wait_for_a_person_counts_for_no_timeout() -> None:
+    async def ask(_request: ApprovalRequested) -> ApprovalChoice:
+        await asyncio.sleep(0.15)
+        return "allow_once"
+
+    agent = Agent(Scripted([[call("divide", a=1)], "so"]), tools=[dataclasses.replace(divide, timeout=0.05)])
+    agent.set_hooks(before_tool_call=approve(ask=ask))
+    await agent.prompt("divide")
+    assert told(agent) == ["1.0"]
 
 
 # --- Aborting ----------------------------------------------------------------------------------
@@ -368,6 +575,7 @@ async def test_a_tool_that_calls_itself_read_only_afterwards_stays_asked_about(a
     await desk.prepare(delete)
     desk.approvals.clear()
     for _ in range(2):
+        desk.approvals.person_spoke()
         await desk.prepare(dataclasses.replace(delete, annotations=READ_ONLY))
     assert len(desk.requests) == 3
 
@@ -452,6 +660,15 @@ async def test_a_wrong_answer_in_code_lets_nothing_run(answer: Any) -> None:
     desk = Desk(approve(ask=answering(answer)))
     assert "The hook approve raised InvalidParametersError" in text(await desk.prepare())
     assert [(event.choice, event.reason) for event in desk.resolved] == [("deny", "no valid answer came")]
+
+
+@pytest.mark.requirement("Y US-004", "Y NFR-202")
+async def test_arguments_edited_in_code_that_do_not_fit_let_nothing_run() -> None:
+    desk = Desk(approve(ask=answering(Decision("allow_edited", arguments={"path": 5}))))
+    told = text(await desk.prepare())
+    assert "The hook approve raised InvalidParametersError" in told
+    assert "path should be a valid string, got 5" in told
+    assert [event.choice for event in desk.resolved] == ["deny"]
 
 
 @pytest.mark.requirement("Y US-004", "Y NFR-202")

@@ -268,6 +268,46 @@ async def test_rubbish_inside_a_verdict_becomes_an_error_result(verdict: dict[st
     assert result.text
 
 
+@pytest.mark.requirement("Y FR-005", "Y SD-005")
+async def test_what_hooks_note_stands_behind_the_result_whatever_it_is() -> None:
+    def noting(text: str, **fields: Any) -> Callable[..., Any]:
+        return lambda *_: BeforeToolCallResult(note=text, **fields)
+
+    def fail(*_: Any) -> Any:
+        raise ValueError("no")
+
+    def change(_: AfterToolCallContext) -> ToolResult:
+        return ToolResult("changed")
+
+    def nothing(*_: Any) -> ToolResult:
+        return ToolResult()
+
+    notes = (noting("one"), noting("two"))
+    ended = {
+        "a is 1\n\none\n\ntwo": Life([make()], before=notes),
+        "f raised ValueError: no": Life([make(fail)], before=notes),
+        "changed\n\none": Life([make()], before=notes, after=(change,)),
+        "The hook fail raised ValueError: no": Life([make()], before=notes, after=(fail,)),
+        "stop\n\none\n\ntwo\n\nthree": Life([make()], before=(*notes, noting("three", block=True, reason="stop"))),
+        "The arguments of f are not valid": Life([make()], before=(*notes, noting("three", arguments={"a": "x"}))),
+    }
+    for start, life in ended.items():
+        result = await life.run()
+        assert result.text.startswith(start)
+        assert "\n\none\n\ntwo" in result.text
+    assert (await Life([make(nothing)], before=notes).run()).text == "one\n\ntwo"
+
+
+@pytest.mark.requirement("Y FR-005", "Y NFR-202")
+async def test_a_note_that_is_no_text_is_an_error_that_names_the_hook() -> None:
+    def noting(*_: Any) -> BeforeToolCallResult:
+        return BeforeToolCallResult(note=cast("str", 5))
+
+    result = await Life([make()], before=(noting,)).run()
+    assert code(result) == "HOOK_ERROR"
+    assert "The hook noting gave 5 as a note; expected a text." in result.text
+
+
 # --- Executing ---------------------------------------------------------------------------------
 
 

@@ -68,11 +68,14 @@ class BeforeToolCallResult:
         block: Do not run the call; the model reads ``reason`` as an error.
         reason: Why it was blocked.
         arguments: Run it with these; they are validated again.
+        note: Told to the model behind the call's result, whatever that is, as a text of its own;
+            such as that the call ran with other arguments than the model gave.
     """
 
     block: bool = False
     reason: str | None = None
     arguments: Mapping[str, Any] | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """The life of a tool call: prepare, execute, finalize, and the message that ends it.
 
 None of the three phases raises. Whatever a model, a tool or a hook does wrong becomes a
-``ToolResult`` with ``is_error``, whose text the model can act on.
+``ToolResult`` with ``is_error``, whose text the model can act on. What ``before_tool_call`` notes is
+added to the result of the call, be it an error or not, behind what ``after_tool_call`` made of it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import difflib
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -34,11 +35,11 @@ from yiemagent_nb.core.hooks import (
     BeforeToolCallResult,
     hook_name,
 )
-from yiemagent_nb.core.messages import AssistantMessage, ToolCall, ToolResultMessage
+from yiemagent_nb.core.messages import AssistantMessage, TextContent, ToolCall, ToolResultMessage
 from yiemagent_nb.core.results import ToolResult, to_tool_result
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.tools import Tool, validate_arguments, validate_tool_arguments
-from yiemagent_nb.core.validation import json_copy, shorten
+from yiemagent_nb.core.validation import json_copy, printable, shorten
 
 __all__ = [
     "CallScope",
@@ -85,11 +86,12 @@ class CallScope:
 
 @dataclass(frozen=True, slots=True)
 class PreparedToolCall:
-    """A call that may run, with its validated arguments."""
+    """A call that may run, with its validated arguments, and what the model is told behind its result."""
 
     call: ToolCall
     tool: Tool
     arguments: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +119,24 @@ def error_result(error: YiemAgentError) -> ToolResult:
 
 async def prepare_tool_call(call: ToolCall, scope: CallScope) -> PreparedToolCall | ImmediateOutcome:
     """Look the tool up, validate the arguments, ask the hooks. Never raises."""
+    notes: list[str] = []
     try:
-        return await _prepare(call, scope)
+        prepared = await _prepare(call, scope, notes)
     except YiemAgentError as error:
         scope.step("call.refused", call, code=error.code)
-        return ImmediateOutcome(call, error_result(error))
+        result = error_result(error)
     except Interrupted:
-        return ImmediateOutcome(call, error_result(aborted(call, started=False)))
+        result = error_result(aborted(call, started=False))
     except Exception as error:  # a validator that fails in a way of its own
-        return ImmediateOutcome(call, error_result(InvalidParametersError(describe_error(error))))
+        result = error_result(InvalidParametersError(describe_error(error)))
+    else:
+        if isinstance(prepared, PreparedToolCall):
+            return prepared
+        result = prepared
+    return ImmediateOutcome(call, _noted(result, notes))
 
 
-async def _prepare(call: ToolCall, scope: CallScope) -> PreparedToolCall | ImmediateOutcome:
+async def _prepare(call: ToolCall, scope: CallScope, notes: list[str]) -> PreparedToolCall | ToolResult:
     if scope.signal.aborted:
         raise aborted(call, started=False)
     scope.step("call.lookup", call)
@@ -146,21 +154,32 @@ async def _prepare(call: ToolCall, scope: CallScope) -> PreparedToolCall | Immed
         if answer is None:
             continue
         verdict = _read_before_answer(hook, answer)
+        if verdict.note:
+            notes.append(verdict.note)
         if verdict.block:
             reason = verdict.reason or "The call was blocked."
-            return ImmediateOutcome(
-                call, ToolResult(reason, is_error=True, details={"blocked": True, "hook": hook_name(hook)})
-            )
+            return ToolResult(reason, is_error=True, details={"blocked": True, "hook": hook_name(hook)})
         if verdict.arguments is not None:
             arguments = validate_arguments(tool, verdict.arguments)
     if scope.signal.aborted:
         raise aborted(call, started=False)
-    return PreparedToolCall(call, tool, arguments)
+    return PreparedToolCall(call, tool, arguments, tuple(notes))
+
+
+def _noted(result: ToolResult, notes: Sequence[str]) -> ToolResult:
+    """A result with what the model is told behind it, apart from its text: servers join the two."""
+    content = [*result.content]
+    for note in notes:
+        apart = "\n\n" if content and isinstance(content[-1], TextContent) else ""
+        content.append(TextContent(f"{apart}{printable(note)}"))
+    return result.model_copy(update={"content": tuple(content)}) if notes else result
 
 
 def _read_before_answer(hook: Callable[..., Any], answer: object) -> BeforeToolCallResult:
     if isinstance(answer, BeforeToolCallResult):
-        return answer
+        if isinstance(answer.note, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return answer
+        raise HookError(f"The hook {hook_name(hook)} gave {shorten(answer.note)} as a note; expected a text.")
     if isinstance(answer, Mapping):
         return BeforeToolCallResult(arguments=cast("Mapping[str, Any]", answer))
     raise HookError(
@@ -296,10 +315,10 @@ async def finalize_executed_tool_call(executed: ExecutedToolCall, scope: CallSco
             if answer is not None:
                 result = _read_after_answer(hook, answer)
     except YiemAgentError as error:
-        return error_result(error)
+        result = error_result(error)
     except Interrupted:
         pass  # the tool did run: its real result stays
-    return result
+    return _noted(result, executed.prepared.notes)
 
 
 def _read_after_answer(hook: Callable[..., Any], answer: object) -> ToolResult:

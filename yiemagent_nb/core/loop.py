@@ -15,7 +15,7 @@ and nothing waits::
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 from yiemagent_nb.core.answer import answer
@@ -92,14 +92,14 @@ def _after_calls(run: Run, batch: Batch, turns: int) -> list[Message] | EndReaso
         return "terminated"
     if (limit := _limit_reached(run, turns)) is not None:
         return limit
-    pending = [*run.config.take_steering()]
+    pending = _heard(run, run.config.take_steering())
     run.step("steering.taken", count=len(pending))
     return pending
 
 
 def _after_words(run: Run, reply: AssistantMessage, turns: int) -> list[Message] | EndReason:
     """What the run goes on with behind an answer without calls, or why it ends."""
-    pending = [] if run.over_budget else [*run.config.take_steering()]
+    pending = [] if run.over_budget else _heard(run, run.config.take_steering())
     if not pending and (correction := _correction(run, reply)) is not None:
         if (limit := _limit_reached(run, turns)) is not None:
             return limit
@@ -108,9 +108,17 @@ def _after_words(run: Run, reply: AssistantMessage, turns: int) -> list[Message]
         return [correction]
     if run.over_budget:
         return "done"
-    pending = pending or [*run.config.take_follow_ups()]
+    pending = pending or _heard(run, run.config.take_follow_ups())
     run.step("queues.taken", count=len(pending))
     return pending or "done"
+
+
+def _heard(run: Run, said: Iterable[Message]) -> list[Message]:
+    """What people said during the run: from now on they may be asked again for what they denied."""
+    heard = [*said]
+    if any(isinstance(message, UserMessage) for message in heard):
+        run.approvals.person_spoke()
+    return heard
 
 
 def _correction(run: Run, reply: AssistantMessage) -> UserMessage | None:
