@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from IPython.display import HTML, JSON, SVG, Latex, Markdown, Math
 from matplotlib.figure import Figure
 from PIL import Image
 from pydantic import BaseModel
@@ -175,6 +176,55 @@ def test_what_is_nested_too_deeply_to_be_shown_is_an_error() -> None:
     result = to_tool_result(deep)
     assert result.is_error
     assert "cannot be shown (RecursionError)" in result.text
+
+
+class Shows:
+    """Shows itself in notebooks by the methods it is given."""
+
+    def __init__(self, **forms: object) -> None:
+        for name, form in forms.items():
+            setattr(self, f"_repr_{name}_", lambda form=form: form)
+
+
+def test_what_shows_as_markdown_or_latex_becomes_that() -> None:
+    assert to_tool_result(Markdown("# Tides\n\n- high")).text == "# Tides\n\n- high"
+    assert to_tool_result(Math("x^2")).text == "$\\displaystyle x^2$"
+    assert to_tool_result(Latex("$x^2$")).text == "$$x^2$$"
+    both = Shows(html="<b>no</b>", latex=None, markdown=("*yes*", {"isolated": True}))
+    result = to_tool_result(both)
+    assert (result.text, result.details) == ("*yes*", both)
+
+
+def test_of_html_the_words_and_tables_are_left_and_nothing_that_runs() -> None:
+    html = (
+        "<title>t</title><style>p { color: red }</style><h1>Tides &amp; <b>times</b></h1><script>alert(1)</script>"
+        "<table><tr><th>hour<th>a|b</tr><tr><td>6<td>high</table><svg><text>no</text></svg><p>end"
+    )
+    words = "Tides & times\n\n| hour | a\\|b |\n| --- | --- |\n| 6 | high |\n\nend"
+    assert to_tool_result(HTML(html)).text == words
+    assert to_tool_result(pd.DataFrame({"n": [1]}).style).text == "| | n |\n| --- | --- |\n| 0 | 1 |"
+
+
+def test_what_a_plot_is_drawn_from_is_said_where_its_repr_says_nothing() -> None:
+    bundle: dict[str, object] = {"text/plain": "?", "application/vnd.plot.v1+json": {"mark": "bar"}}
+    plot = Shows(mimebundle=(bundle, None), html="<b>x</b>")
+    assert to_tool_result(plot).text == '{"mark": "bar"}'
+    assert to_tool_result(JSON({"a": [1]})).text == '{"a": [1]}'
+    assert "Return a PNG of it" in to_tool_result(SVG("<svg><script>alert(1)</script></svg>")).text
+
+
+def test_forms_that_fail_or_are_of_an_odd_kind_harm_nothing() -> None:
+    class Fails:
+        def _repr_markdown_(self) -> str:
+            raise RuntimeError
+
+        def __repr__(self) -> str:
+            return "Fails()"
+
+    assert to_tool_result(Fails()).text.startswith("Fails()\n")
+    for odd in (5, (), ("",), {"a": 1}, b"bytes"):
+        result = to_tool_result(Shows(markdown=odd, latex=odd, mimebundle=odd, html=odd, svg=odd))
+        assert "Shown by its repr" in result.text
 
 
 # --- Frames ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import to_json
 
+from yiemagent_nb.core.displays import shown_as_markup, shown_as_words
 from yiemagent_nb.core.frames import frame_as_markdown
 from yiemagent_nb.core.json_values import Opaque
 from yiemagent_nb.core.messages import ImageContent, TextContent, UserContent, read_content
@@ -65,10 +66,13 @@ def to_tool_result(value: object) -> ToolResult:
     - an image, a figure, anything with ``_repr_png_``, and the bytes of an image become an image
     - a data frame or series (pandas, polars, or alike) becomes a short markdown table, with itself
       in ``details``
+    - what shows itself in notebooks as markdown or LaTeX (``_repr_markdown_``, ``_repr_latex_``) becomes
+      that, with itself in ``details``
     - anything else becomes JSON text, with itself in ``details``: models, dataclasses, dicts,
       lists, sets, numbers, dates, enums. A part that JSON cannot hold is shown by its ``repr``
-    - what has no JSON form at all is shown by its ``repr``, with a note. Where even that fails,
-      the result is an error
+    - what has no JSON form at all is shown by its ``repr``, with a note, or where that says nothing, by
+      the JSON that it is drawn from, or by the words and tables of its ``_repr_html_``. Where even that
+      fails, the result is an error
     """
     try:
         return _convert(value)
@@ -82,8 +86,8 @@ def _convert(value: Any) -> ToolResult:
     content = _content(value)
     if content is not None:
         return ToolResult(content)
-    table = None if isinstance(value, (int, float)) else _table(value)
-    return ToolResult(_json(value, value) if table is None else table, details=value)
+    shown = None if isinstance(value, (int, float)) else _table(value) or _markup(value)
+    return ToolResult(_json(value, value) if shown is None else shown, details=value)
 
 
 def _content(value: Any) -> _Block | list[_Block] | None:
@@ -148,6 +152,13 @@ def _table(value: object) -> str | None:
         return None
 
 
+def _markup(value: object) -> str | None:
+    try:
+        return shown_as_markup(value)
+    except Exception:  # then its JSON form or its repr is shown instead
+        return None
+
+
 def _bytes_block(data: bytes) -> TextContent | ImageContent:
     try:
         return ImageContent.from_bytes(data)
@@ -185,6 +196,9 @@ def _shown_by_repr(value: object) -> ToolResult:
     kind = "object"
     try:
         kind = type(value).__name__
+        words = shown_as_words(value)
+        if words is not None and words != repr(value):
+            return ToolResult(words, details=value)
         return ToolResult(f"{value!r}\n(Shown by its repr: the type {kind} has no JSON form. {_ADVICE})")
     except Exception as failure:  # an object that cannot even be looked at
         return ToolResult(
