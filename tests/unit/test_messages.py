@@ -145,7 +145,7 @@ def test_what_shows_as_an_image_becomes_one(value: object) -> None:
     assert base64.b64decode(image.data).startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("value", [3, "text", Shown(None), Image.Image, pd.DataFrame()], ids=repr)
+@pytest.mark.parametrize("value", [3, "text", Shown(None), Image.Image, pd.DataFrame()], ids=lambda v: type(v).__name__)
 def test_what_shows_as_no_image_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match="shows as no image"):
         ImageContent.from_display(value)

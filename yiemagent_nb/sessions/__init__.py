@@ -1,0 +1,1 @@
+"""Conversations beyond a kernel: kept as files that people read."""
