@@ -26,11 +26,13 @@ from urllib.parse import urlsplit
 
 from yiemagent_nb.backends.engine.probing import LocalServer, find_local_servers
 from yiemagent_nb.backends.kinds import OPENAI, OPENROUTER, USUAL_PORTS, kind_at
-from yiemagent_nb.core.backend import Calling, DescribedBackend, LlmCall, OpenAIMessages
+from yiemagent_nb.core.backend import Calling, DescribesModels, LlmCall, OpenAIMessages, model_of, provider_of
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.models import LlmModel
 
-__all__ = ["Candidate", "DefaultBackend", "Found", "find_backend"]
+__all__ = ["DEMO_TITLE", "Candidate", "DefaultBackend", "Found", "find_backend"]
+
+DEMO_TITLE = "Demo (built-in script)"
 
 _CHOICE = "YIEMAGENT_BACKEND"
 
@@ -122,7 +124,7 @@ async def find_backend(
 
 
 def _demo(reason: str) -> Candidate:
-    return Candidate("demo", "Demo (built-in script)", reason)
+    return Candidate("demo", DEMO_TITLE, reason)
 
 
 def _from_server(server: LocalServer) -> Candidate:
@@ -229,18 +231,17 @@ class DefaultBackend:
     @property
     def provider(self) -> str:
         """The chosen backend's provider; ``default`` before."""
-        backend = self._described()
-        return "default" if backend is None else backend.provider
+        return "default" if self._found is None else provider_of(self._found.backend) or "default"
 
     @property
     def model(self) -> LlmModel | None:
         """The chosen backend's model; None before."""
-        backend = self._described()
-        return None if backend is None else backend.model
+        return None if self._found is None else model_of(self._found.backend)
 
-    def _described(self) -> DescribedBackend | None:
+    def describe_model(self, model: str) -> LlmModel:
+        """What the chosen backend knows of a model; before, its name alone."""
         backend = None if self._found is None else self._found.backend
-        return backend if isinstance(backend, DescribedBackend) else None
+        return backend.describe_model(model) if isinstance(backend, DescribesModels) else LlmModel(id=model)
 
     def on_resolved(self, listener: Callable[[Found], object]) -> Callable[[], None]:
         """Call ``listener`` with what is chosen, at once if it is; returns what takes it back.
@@ -260,6 +261,14 @@ class DefaultBackend:
                     self._listeners.remove(listener)
 
         return forget
+
+    async def look(self) -> Found:
+        """Look what is there now, and leave the choice as it is.
+
+        Raises:
+            InvalidParametersError: The environment says something that is not understood.
+        """
+        return await self._find()
 
     async def resolve(self) -> Found:
         """Choose, unless it was done. Requests at the same time all get the same backend.

@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 __all__ = [
+    "KINDS",
     "LLAMA_CPP",
     "LM_STUDIO",
     "OLLAMA",
@@ -74,6 +75,9 @@ _LOCAL: Final = (LM_STUDIO, VLLM, LLAMA_CPP, OLLAMA, SGLANG)
 """In the order in which they are preferred."""
 _REMOTE: Final = (OPENAI, OPENROUTER)
 
+KINDS: Final = (*_REMOTE, *_LOCAL)
+"""All of them, in the order in which they are offered."""
+
 USUAL_PORTS: Final = tuple(port for kind in _LOCAL for port in kind.ports)
 """Where model servers listen on this machine, in the order of preference."""
 
@@ -85,4 +89,4 @@ def kind_at(host: str) -> Kind | None:
 
 def title_of(provider: str) -> str:
     """What people call a kind of server."""
-    return next((kind.title for kind in (*_LOCAL, *_REMOTE) if kind.provider == provider), "A model server")
+    return next((kind.title for kind in KINDS if kind.provider == provider), "A model server")

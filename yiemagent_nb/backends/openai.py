@@ -27,7 +27,7 @@ from yiemagent_nb.core.errors import BackendError
 from yiemagent_nb.core.models import LlmModel, ThinkingLevel, nearest_thinking_level
 from yiemagent_nb.core.reading.fields import as_mapping
 
-__all__ = ["EFFORTS", "OpenAI", "OpenAIHabits"]
+__all__ = ["EFFORTS", "OpenAI", "OpenAIHabits", "known_models"]
 
 EFFORTS: Final[Mapping[ThinkingLevel, str]] = {
     "off": "none",
@@ -190,6 +190,11 @@ class OpenAI(ModelServer):
             api=api,
             **options,
         )
+
+
+def known_models() -> tuple[str, ...]:
+    """The names of OpenAI's models that are known without asking, the newest first."""
+    return tuple(_table())
 
 
 @cache

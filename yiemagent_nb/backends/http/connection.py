@@ -152,6 +152,11 @@ class HttpConnection:
         return other
 
     @property
+    def has_users_client(self) -> bool:
+        """Whether requests go through a user's own client, which belongs to one event loop."""
+        return self._client is not None
+
+    @property
     def has_key(self) -> bool:
         """Whether requests carry a key, a login, or a header with one.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import SplitResult, urlsplit
 
 from yiemagent_nb.core.errors import InvalidParametersError
@@ -9,13 +10,16 @@ from yiemagent_nb.core.reading.server_errors import quote
 
 __all__ = ["origin_of", "split_url", "without_login"]
 
+_BEGINNING = re.compile(r"^((?:[a-z][a-z0-9+.-]*:)?(?://)?[^/]*).*$", re.IGNORECASE | re.DOTALL)
+"""Scheme and host of what is meant for an address; a path may hold a key."""
+
 
 def split_url(url: str) -> SplitResult:
     """The parts of a web address.
 
     Raises:
         InvalidParametersError: It is none, or has a query. The error does not repeat what may be a
-            password in it.
+            password or a key in it.
     """
     try:
         parts = urlsplit(url)
@@ -25,7 +29,7 @@ def split_url(url: str) -> SplitResult:
         parts = None
         is_address = False
     if parts is None or not is_address:
-        shown = quote(url.rpartition("@")[2].partition("?")[0], 100)
+        shown = quote(_BEGINNING.sub(r"\1", url.rpartition("@")[2].partition("?")[0]), 100)
         raise InvalidParametersError(f"base_url {shown!r} is no web address.", "Give it as http://host:port/v1.")
     if parts.query or parts.fragment:
         raise InvalidParametersError(

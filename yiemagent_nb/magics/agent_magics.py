@@ -1,23 +1,12 @@
-"""``%agent`` and ``%%agent``: talk to an agent from a cell.
-
-``%%agent`` is an input transformer that turns its cell into an ``await``, so that the kernel stays
-responsive while the agent works: Stop, Steer and approvals reach it. It is a registered magic too,
-for help, completion, and callers that run magics themselves.
-"""
+"""``%agent`` and ``%%agent``: talk to an agent from a cell."""
 
 # IPython has no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUntypedFunctionDecorator=false, reportOptionalMemberAccess=false
+# pyright: reportUntypedFunctionDecorator=false
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import re
-import signal
-import socket
-import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.error import UsageError
@@ -30,7 +19,7 @@ from yiemagent_nb.widgets.cell_output import CellOutput
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-__all__ = ["AgentMagics", "load", "unload"]
+__all__ = ["AgentMagics", "await_agent"]
 
 AGENT_NAME = "agent"
 """The variable that ``%agent`` talks to, unless ``--use`` named another."""
@@ -112,7 +101,7 @@ def _agent_of(value: object) -> Agent | None:
     return value if isinstance(value, Agent) else None
 
 
-def _await_agent(lines: list[str]) -> list[str]:
+def await_agent(lines: list[str]) -> list[str]:
     """Turn ``%%agent`` cells, and cells of one ``%agent QUESTION`` line, into an ``await``."""
     source = "".join(lines)
     magics = f"get_ipython().magics_manager.registry[{AgentMagics.__name__!r}]"
@@ -121,66 +110,3 @@ def _await_agent(lines: list[str]) -> list[str]:
     if line := _LINE.fullmatch(source):
         return [f"await {magics}.ask('', {line['question']!r})\n"]
     return lines
-
-
-_undo: list[Callable[[], None]] = []
-
-
-def load(shell: InteractiveShell) -> None:
-    """Register the magics and their transformer, and let interrupts wake the event loop."""
-    unload(shell)
-    shell.register_magics(AgentMagics)
-    transforms = cast("list[Any]", shell.input_transformer_manager.cleanup_transforms)
-    transforms.insert(_before_cell_magics(transforms), _await_agent)
-
-    def forget() -> None:
-        with contextlib.suppress(ValueError):
-            transforms.remove(_await_agent)
-        registry = shell.magics_manager.registry
-        registry.pop(AgentMagics.__name__, None)
-        for kind in ("line", "cell"):
-            shell.magics_manager.magics[kind].pop("agent", None)
-
-    _undo.append(forget)
-    _undo.append(_wake_on_interrupt())
-
-
-def unload(_shell: InteractiveShell) -> None:
-    """Take everything back."""
-    while _undo:
-        _undo.pop()()
-
-
-def _before_cell_magics(transforms: list[Any]) -> int:
-    names = [getattr(transform, "__name__", "") for transform in transforms]
-    return names.index("cell_magic") if "cell_magic" in names else len(names)
-
-
-def _wake_on_interrupt() -> Callable[[], None]:
-    """Let a signal wake the running loop, which otherwise sleeps on in an idle ``await``."""
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:  # a terminal: no loop runs between cells
-        return lambda: None
-    if threading.current_thread() is not threading.main_thread():
-        return lambda: None
-    reader, writer = socket.socketpair()
-    reader.setblocking(False)
-    writer.setblocking(False)
-
-    def drain() -> None:
-        with contextlib.suppress(BlockingIOError):
-            reader.recv(4096)
-
-    loop.add_reader(reader, drain)
-    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-
-    def restore() -> None:
-        with contextlib.suppress(ValueError, OSError):  # the descriptor that stood there is gone
-            signal.set_wakeup_fd(before)
-        if not loop.is_closed():
-            loop.remove_reader(reader)
-        reader.close()
-        writer.close()
-
-    return restore
