@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import traitlets
 from anywidget import AnyWidget
 
+from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.messages import new_id
 from yiemagent_nb.widgets import assets
 from yiemagent_nb.widgets.cells import cells
 from yiemagent_nb.widgets.chat_panel import ChatPanel
+from yiemagent_nb.widgets.commands import CommandValue
 from yiemagent_nb.widgets.host import WidgetHost
 from yiemagent_nb.widgets.panel import Panel
 from yiemagent_nb.widgets.plain import PlainAgentWidget, default_agent
+from yiemagent_nb.widgets.subshells import hear_page_where_it_speaks
 from yiemagent_nb.widgets.transcript_output import TranscriptOutput, in_kernel, publish
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentWidget"]
 
+_EMPTY_SCRIPT = "export default {}"
 _NO_WIDGETS = "This program cannot show the widget. AgentWidget(agent, plain=True) may do; agent.ask(...) always does."
 
 
@@ -41,10 +45,14 @@ class AgentWidget(AnyWidget):
         agent: The agent; without one, ``Agent()``, which looks for a model server, a key, and
             else takes the embedded demo.
         panels: What it holds. Default: a ``ChatPanel``.
+        commands: Slash commands of one's own for that ``ChatPanel``, which describes them.
         height: The greatest height, as CSS has it.
         header: Show the backend and how things stand.
         transcript: Keep the conversation in the notebook's file.
         plain: Build a ``PlainAgentWidget`` instead, for programs that cannot load this front end.
+
+    Raises:
+        InvalidParametersError: A command cannot be used, or there are both panels and commands.
 
     Example::
 
@@ -58,6 +66,8 @@ class AgentWidget(AnyWidget):
 
     _host: WidgetHost | None = None  # until the widget is built, which may fail
     _transcript: TranscriptOutput | None = None
+    _is_frozen = False
+    _is_shown = False
 
     # As text, and not as paths: anywidget watches a file for each widget, and so never lets one go.
     _esm = property(lambda _self: assets.script())
@@ -76,21 +86,28 @@ class AgentWidget(AnyWidget):
         agent: Agent | None = None,
         *,
         panels: Sequence[Panel] | None = None,
+        commands: Mapping[str, CommandValue] | None = None,
         height: str = "600px",
         header: bool = True,
         transcript: bool = True,
         plain: bool = False,  # noqa: ARG002 - __new__ reads it
     ) -> None:
+        if panels is not None and commands is not None:
+            raise InvalidParametersError(
+                "Commands belong to a ChatPanel, and panels were given.", "Use panels=[ChatPanel(agent, commands=...)]."
+            )
         agent = default_agent() if agent is None else agent
         self.agent = agent
-        self.panels: tuple[Panel, ...] = tuple(panels) if panels is not None else (ChatPanel(agent),)
+        self.panels: tuple[Panel, ...] = tuple(panels) if panels is not None else (ChatPanel(agent, commands),)
         super().__init__(
+            layout={"width": "100%"},  # beside others in a row it shares the width
             height=height,
             _panel_names=[panel.name for panel in self.panels],
             _header=header,
-            _transcript_name=new_id("yna-transcript").replace("_", "-"),
+            _transcript_name=_new_name(),
         )
         self._keeps_transcript = transcript
+        self._output_name = new_id("yna-widget")
         cast("Any", self).on_msg(self._receive)  # ipywidgets has no types
         self._attach()
 
@@ -105,7 +122,8 @@ class AgentWidget(AnyWidget):
         if bundle is None:
             return
         data, metadata = bundle
-        publish({**data, "text/plain": f"{self!r}\n{_NO_WIDGETS}"}, metadata)
+        publish({**data, "text/plain": f"{self!r}\n{_NO_WIDGETS}"}, metadata, name=self._output_name)
+        self._is_shown = True
         if self._transcript is not None and in_kernel():
             self._transcript.show()
         cells.show(self)
@@ -117,8 +135,37 @@ class AgentWidget(AnyWidget):
             self._host = None
         if self._transcript is not None:
             self._transcript.close()
-            self._transcript = None
         super().close()
+
+    def freeze(self) -> None:
+        """Replace the widget, wherever it is shown, by the conversation as it is now, for good.
+
+        What stands in the notebook then needs no kernel and no widgets: it can be read on GitHub, in
+        nbviewer, and after a restart. A widget that no cell shows by itself, such as one in a container,
+        is replaced by nothing there, and the conversation is displayed in the cell that runs. The agent
+        goes on; ``AgentWidget(agent)`` shows it again. To freeze twice changes nothing.
+
+        Example::
+
+            widget = AgentWidget(agent)
+            widget
+            # in the last cell of the notebook
+            widget.freeze()
+        """
+        if self._is_frozen:
+            return
+        transcript = self._transcript or TranscriptOutput(self.agent, self._transcript_name)
+        try:
+            if in_kernel():
+                publish(transcript.final(), name=self._output_name, update=self._is_shown)
+                transcript.vanish()
+                self._forget_state()
+        finally:
+            if transcript is not self._transcript:
+                transcript.close()
+        self._is_frozen = True  # only now: where something failed, it can be tried again
+        self.close()
+        cast("Any", self).layout.close()
 
     @property
     def is_watched(self) -> bool:
@@ -133,18 +180,38 @@ class AgentWidget(AnyWidget):
         self.show()
 
     def _attach(self) -> None:
+        hear_page_where_it_speaks(cast("Any", self).comm)
         send = cast("Callable[[dict[str, Any]], None]", cast("Any", self).send)
         self._host = WidgetHost(self.agent, self.panels, send)
         self._transcript = TranscriptOutput(self.agent, self._transcript_name) if self._keeps_transcript else None
 
+    def _forget_state(self) -> None:
+        """Let programs that keep the last state of each widget, such as nbconvert, keep no script of this one."""
+        comm = cast("Any", self).comm
+        if comm is not None:
+            comm.send({"method": "update", "state": {"_esm": _EMPTY_SCRIPT, "_css": ""}, "buffer_paths": []})
+
     def _reopen(self) -> None:
         vars(self).pop("_repr_mimebundle_", None)  # ipywidgets hides the method when a widget is closed
-        self._model_id = None  # the page has thrown away the model of that name
-        cast("Any", self).open()
+        self._output_name, self._is_shown = new_id("yna-widget"), False
+        self._transcript_name = _new_name()  # what was displayed under the old one stays
+        if self._is_frozen:
+            self._is_frozen = False
+            _open_again(cast("Any", self).layout)
+        _open_again(self)
         self._attach()
 
-    def _receive(self, _widget: object, content: object, _buffers: object) -> None:
+    def _receive(self, _widget: object, content: object, buffers: Sequence[Any]) -> None:
         if self._host is not None:
-            self._host.receive(content)
+            self._host.receive(content, buffers)
         if not self.is_watched:
             cells.close_replaced()
+
+
+def _open_again(widget: Any) -> None:
+    widget._model_id = None  # noqa: SLF001 - the page has thrown away the model of that name
+    widget.open()
+
+
+def _new_name() -> str:
+    return new_id("yna-transcript").replace("_", "-")

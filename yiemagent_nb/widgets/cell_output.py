@@ -12,8 +12,9 @@ from IPython.display import publish_display_data  # pyright: ignore[reportUnknow
 from yiemagent_nb.core.events import Event, MessageEnd, MessageUpdate, ToolExecutionEnd
 from yiemagent_nb.core.messages import Message, new_id
 from yiemagent_nb.core.signal import AbortSignal
-from yiemagent_nb.widgets.static_transcript import transcript_bundle
-from yiemagent_nb.widgets.transcript_output import in_kernel
+from yiemagent_nb.widgets.call_times import CallTimes
+from yiemagent_nb.widgets.static_transcript import StaticTranscript
+from yiemagent_nb.widgets.transcript_output import REST, in_kernel
 
 if TYPE_CHECKING:
     from yiemagent_nb.core.agent import Agent
@@ -35,6 +36,8 @@ class CellOutput:
         self._agent = agent
         self._name = new_id("cell")
         self._added: list[Message] = []
+        self._times = CallTimes()
+        self._transcript = StaticTranscript(self._times)
         self._live = in_kernel()
         self._next = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -58,6 +61,7 @@ class CellOutput:
         self._publish(update=self._live)
 
     def _observe(self, event: Event, _signal: AbortSignal) -> None:
+        self._times.observe(event)
         if isinstance(event, MessageEnd) and event.message.role != "user":
             self._added.append(event.message)
         if self._live and self._loop is not None and isinstance(event, MessageEnd | MessageUpdate | ToolExecutionEnd):
@@ -72,9 +76,10 @@ class CellOutput:
         self._publish(update=True)
 
     def _publish(self, *, update: bool) -> None:
+        start = time.monotonic()
         streaming = self._agent.state.streaming_message
         shown = [*self._added, streaming] if streaming is not None and streaming.content else self._added
-        bundle = transcript_bundle(shown)
-        size = len(bundle["text/html"])
-        self._next = time.monotonic() + max(SHORTEST_INTERVAL, SECONDS_PER_MEGABYTE * size / 1e6)
+        bundle = self._transcript.bundle(shown)
         publish_display_data(bundle, transient={"display_id": self._name}, update=update)
+        size, end = len(bundle["text/html"]), time.monotonic()
+        self._next = end + max(SHORTEST_INTERVAL, SECONDS_PER_MEGABYTE * size / 1e6, REST * (end - start))

@@ -14,6 +14,7 @@ from yiemagent_nb.core.runtime import running_loop
 from yiemagent_nb.widgets.transcript_output import in_kernel
 
 if TYPE_CHECKING:
+    from yiemagent_nb.core.agent import Agent
     from yiemagent_nb.widgets.agent_widget import AgentWidget
 
 __all__ = ["Cells", "cells"]
@@ -60,6 +61,7 @@ class Cells:
             with self._lock:
                 self._places.pop(widget, None)
             widget.close()
+            _give_up(widget.agent)
             _forget_result(widget)
         if gone and (loop := running_loop()) is not None:
             # An agent and what listens to it know each other, so only a collection ends its servers.
@@ -69,6 +71,12 @@ class Cells:
 
 cells = Cells()
 """The cells of this kernel."""
+
+
+def _give_up(agent: Agent) -> None:
+    """Abort a run that waits for a person, where no widget is left in which one could answer."""
+    if not agent.hears_people and (agent.approvals.pending or agent.questions.pending):
+        agent.abort()
 
 
 def _running_cell() -> tuple[str, str]:

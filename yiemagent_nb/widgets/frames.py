@@ -27,7 +27,8 @@ class FrameQueue:
     """Gathers events and sends them as batches.
 
     Nothing is sent while nobody looks. Deltas of one block within a frame are joined, and of the
-    progress of one call, the tools, the backend and the queue only the newest stays. Every method
+    progress of one call, the tools, the backend and the queue only the newest stays. A ``renewed``
+    brings a snapshot with its batch. Every method
     may be called from any thread; batches are built on the loop that ``bind`` saw, so that a
     snapshot meets the agent between two of its events.
 
@@ -53,11 +54,6 @@ class FrameQueue:
         self._closed = False
         self._last = float("-inf")
         self._due: float | None = None
-
-    @property
-    def seq(self) -> int:
-        """The number of the last batch."""
-        return self._seq
 
     def bind(self) -> None:
         """Take the loop of this thread, if one runs, for the agent's."""
@@ -143,11 +139,14 @@ class FrameQueue:
                     known.update(event)
                     return
                 self._joined[key] = event
-            case "tools" | "backend" | "queue" as kind:  # each says all there is of its kind
+            case "tools" | "backend" | "queue" | "usage" as kind:  # each says all there is of its kind
                 if (known := self._joined.get((kind,))) is not None:
                     known.update(event)
                     return
                 self._joined[kind,] = event
+            case "renewed":
+                self._wants_snapshot = True
+                self._joined.clear()
             case _:
                 self._joined.clear()  # what comes after this event is not joined with what came before it
         self._events.append(event)

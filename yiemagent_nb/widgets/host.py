@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
-from yiemagent_nb.core.errors import InvalidParametersError, YiemAgentError
-from yiemagent_nb.core.events import BackendChanged, Event, ToolsChanged
+from yiemagent_nb.core.errors import InvalidParametersError, YiemAgentError, describe_error
+from yiemagent_nb.core.events import Event, ToolsChanged
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.widgets import assets
 from yiemagent_nb.widgets.audience import Audience
-from yiemagent_nb.widgets.backend_picker import BackendPicker
+from yiemagent_nb.widgets.backend_header import BackendHeader
 from yiemagent_nb.widgets.frames import FrameQueue
+from yiemagent_nb.widgets.in_thread import in_thread
 from yiemagent_nb.widgets.panel import Panel
 from yiemagent_nb.widgets.protocol import (
     Bye,
@@ -24,13 +26,10 @@ from yiemagent_nb.widgets.protocol import (
     LoadPart,
     PageEvent,
     PageMessage,
-    SetBackend,
-    SetThinking,
     read_page_message,
 )
 from yiemagent_nb.widgets.suggestions import suggestions
 from yiemagent_nb.widgets.texts import one_line
-from yiemagent_nb.widgets.thinking import thinking_form
 
 if TYPE_CHECKING:
     from yiemagent_nb.core.agent import Agent
@@ -39,6 +38,19 @@ __all__ = ["WidgetHost"]
 
 REMEMBERED_TICKETS = 256
 LONGEST_LABEL = 80
+LONGEST_ERROR = 300
+
+_log = logging.getLogger(__name__)
+
+
+_Start = Callable[[Callable[[], Coroutine[Any, Any, object]]], None]
+
+
+class _Later(NamedTuple):
+    """Work that is to be done before a request is answered, and what starts it."""
+
+    work: Coroutine[Any, Any, None]
+    start: _Start
 
 
 class WidgetHost:
@@ -56,8 +68,10 @@ class WidgetHost:
         self.audience = Audience()
         self.frames = FrameQueue(send, self._snapshot)
         self.frames.bind()  # most likely the agent's loop; its events will tell
-        self.picker = BackendPicker(agent, self._post_backend)
+        self.backend = BackendHeader(agent, self._post_backend)
         self._tickets: deque[str] = deque(maxlen=REMEMBERED_TICKETS)
+        self._in_work: set[str] = set()
+        """Tickets that are answered later."""
         self._tickets_lock = threading.Lock()
         self._unsubscribe = agent.subscribe(self._observe)
         self._leave = agent.attend()
@@ -66,54 +80,77 @@ class WidgetHost:
         """Let go of the agent, and send nothing more."""
         self._unsubscribe()
         self._leave()
-        self.picker.close()
+        self.backend.close()
         self.frames.close()
 
-    def receive(self, content: object) -> None:
+    def receive(self, content: object, buffers: Sequence[Any] = ()) -> None:
         """Take what the page sent. From any thread; never raises for what the page did wrong."""
         ticket = _ticket(content)
+        later: _Later | None = None
         try:
             message = read_page_message(content)
+        except ValidationError as error:
+            self._refuse(ticket, InvalidParametersError(f"The page sent something malformed: {_summary(error)}."))
+            return
+        try:
             with self._tickets_lock:
+                if ticket in self._in_work:
+                    return
                 repeated = bool(ticket) and ticket in self._tickets
                 if ticket:
                     self._tickets.append(ticket)
             if not repeated:
-                self._handle(message)
-        except ValidationError as error:
-            self._refuse(ticket, InvalidParametersError(f"The page sent something malformed: {_summary(error)}."))
-        except YiemAgentError as error:
-            with self._tickets_lock:
-                if ticket in self._tickets:
-                    self._tickets.remove(ticket)
-            self._refuse(ticket, error)
+                later = self._handle(message, buffers)
+        except Exception as error:
+            self._take_back(ticket)
+            self._refuse(ticket, _sayable(error))
         else:
-            if ticket:
+            if later is not None:
+                self._answer_after(later, ticket)
+            elif ticket:
                 self.post([{"type": "accepted", "ticket": ticket}])
 
     def post(self, events: Iterable[PageEvent]) -> None:
         """Send events to the page with the next batch."""
         self.frames.post(events)
 
+    def _answer_after(self, later: _Later, ticket: str) -> None:
+        """Answer a request when its work is done."""
+        with self._tickets_lock:
+            self._in_work.add(ticket)
+
+        async def run() -> None:
+            answer: PageEvent = {"type": "accepted", "ticket": ticket}
+            try:
+                await later.work
+            except Exception as error:
+                self._take_back(ticket)
+                answer = _refusal(ticket, _sayable(error))
+            finally:
+                with self._tickets_lock:
+                    self._in_work.discard(ticket)
+            self.post([answer])
+
+        later.start(run)
+
+    def _take_back(self, ticket: str) -> None:
+        """A request that was refused may be made again."""
+        with self._tickets_lock:
+            if ticket in self._tickets:
+                self._tickets.remove(ticket)
+
     def _observe(self, event: Event, _signal: AbortSignal) -> None:
         self.frames.bind()
         with self.frames.lock:
             for panel in self.panels:
                 self.post(panel.observe(event))
-            match event:
-                case ToolsChanged():
-                    self.post([{"type": "tools", **self._tools()}])
-                case BackendChanged():
-                    self._post_backend()
-                case _:
-                    pass
+            self.backend.observe(event)
+            if isinstance(event, ToolsChanged):
+                self.post([{"type": "tools", **self._tools()}])
 
     def _snapshot(self) -> dict[str, Any]:
         parts = {panel.name: panel.snapshot() for panel in self.panels}
-        return {**parts, "tools": self._tools(), "backend": self._backend()}
-
-    def _backend(self) -> dict[str, Any]:
-        return {**self.picker.form(), "thinking": thinking_form(self.agent)}
+        return {**parts, "tools": self._tools(), "backend": self.backend.form()}
 
     def _tools(self) -> dict[str, Any]:
         tools = self.agent.state.tools.values()
@@ -126,38 +163,62 @@ class WidgetHost:
                 }
                 for tool in tools
             ],
-            "suggestions": [*suggestions(tools), *self.picker.suggestions()],
+            "suggestions": [*suggestions(tools), *self.backend.picker.suggestions()],
         }
 
     def _post_backend(self) -> None:
-        self.post([{"type": "backend", **self._backend()}, {"type": "tools", **self._tools()}])
+        with self.frames.lock:  # what is built later goes over later
+            self.post([{"type": "backend", **self.backend.form()}, {"type": "tools", **self._tools()}])
 
-    def _handle(self, message: PageMessage) -> None:
+    def _handle(self, message: PageMessage, buffers: Sequence[Any]) -> _Later | None:
+        """Do what the page asks; returns what is to be awaited before it is answered."""
         match message:
             case Hello() | Heartbeat():
                 greet = isinstance(message, Hello)
                 self.audience.hear(message.page)
-                if greet:
-                    self.picker.look()
                 self.frames.wake(message.last_seq, greet=greet)
                 self.post([{"type": "alive", "total": len(self.agent.state.messages)}])
+                if greet:
+                    self.backend.greet()
             case Bye():
                 self.audience.miss(message.page)
-                self.frames.sleep()
+                if not self.audience:
+                    self.frames.sleep()
             case LoadPart():
                 self.post([{"type": "part", "name": message.name, "text": assets.part(message.name)}])
-            case SetBackend():
-                self.picker.choose(message.key)
-            case SetThinking():
-                self.agent.set_thinking_level(message.level)
             case _:
-                if not any(panel.handle(message, self.post) for panel in self.panels):
-                    raise InvalidParametersError(f"No panel of this widget takes {message.type!r}.")
+                return self._offer(message, buffers)
+        return None
+
+    def _offer(self, message: PageMessage, buffers: Sequence[Any]) -> _Later | None:
+        """Let the header or a panel do what the page asks."""
+        taken = self.backend.handle(message, buffers)
+        start: _Start = in_thread
+        for panel in self.panels:
+            if taken is not False:
+                break
+            taken = panel.handle(message, self.post)
+            start = self.agent.start
+        if taken is False:
+            raise InvalidParametersError(f"No panel of this widget takes {message.type!r}.")
+        return None if taken is True else _Later(taken, start)
 
     def _refuse(self, ticket: str, error: YiemAgentError) -> None:
-        self.post(
-            [{"type": "refused", "ticket": ticket, "code": error.code, "message": error.message, "hint": error.hint}]
-        )
+        self.post([_refusal(ticket, error)])
+
+
+def _sayable(error: Exception) -> YiemAgentError:
+    """An error as the page may say it. One that nobody foresaw, such as of a user's own code, is logged whole."""
+    if isinstance(error, YiemAgentError):
+        return error
+    _log.error("what a page asked for failed", exc_info=error)
+    return YiemAgentError(
+        f"It failed with {one_line(describe_error(error), LONGEST_ERROR)}.", "The kernel's log has more of it."
+    )
+
+
+def _refusal(ticket: str, error: YiemAgentError) -> PageEvent:
+    return {"type": "refused", "ticket": ticket, "code": error.code, "message": error.message, "hint": error.hint}
 
 
 def _ticket(content: object) -> str:

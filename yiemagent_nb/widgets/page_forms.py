@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -10,30 +11,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
+from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.events import ApprovalRequested, QuestionAsked, ToolExecutionEnd
 from yiemagent_nb.core.json_values import json_form
 from yiemagent_nb.core.messages import (
     AssistantContent,
     ImageContent,
     ReasoningContent,
+    TextContent,
     ToolCall,
     UserContent,
     UserMessage,
 )
+from yiemagent_nb.core.queues import Sendable
 from yiemagent_nb.core.results import ToolResult
+from yiemagent_nb.sessions.pieces import attached_file
 from yiemagent_nb.widgets.question_fields import question_fields
 from yiemagent_nb.widgets.texts import one_line, shortened
 from yiemagent_nb.widgets.tool_details import Audio, read_details
 
 __all__ = [
     "AudioShelf",
+    "QueueKeys",
     "approval_form",
     "block_form",
     "content_form",
     "form_size",
     "progress_form",
     "question_form",
-    "queue_form",
     "tool_end_form",
 ]
 
@@ -44,10 +49,16 @@ ARGUMENT_CHARACTERS = 200_000
 """Longer arguments are cut where they are shown for approval, and cannot be edited there."""
 
 LONGEST_ARGUMENT = 2_000
+LONGEST_QUEUED = 500
 LONGEST_QUESTION = 10_000
 LONGEST_ADDRESS = 5_000
 LONGEST_SOURCE = 80
+LONGEST_LABEL = 120
 LONGEST_DESCRIPTION = 500
+LONGEST_HINT = 60
+MOST_HINTS = 8
+LARGEST_INTEGER = 2**53 - 1
+"""Of those that JavaScript keeps exactly."""
 MOST_AUDIOS = 100
 
 _AMOUNT = re.compile(r"(\d[\d,]*(?:\.\d+)?)/(\d[\d,]*(?:\.\d+)?)(?=:|$)", re.ASCII)
@@ -156,31 +167,81 @@ def tool_end_form(event: ToolExecutionEnd, shelf: AudioShelf) -> dict[str, Any]:
     return form
 
 
-def queue_form(steering: Sequence[object], follow_ups: Sequence[object]) -> dict[str, Any]:
-    """What waits."""
-    return {"steering": _texts(steering), "follow_ups": _texts(follow_ups)}
+class QueueKeys:
+    """Names for messages that wait, by which the page speaks of them. A name is never used twice."""
 
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[str, Sendable]] = {}  # by identity, which a kept message keeps taken
+        self._next = itertools.count(1)
 
-def _texts(messages: Sequence[object]) -> list[str]:
-    return [message.text for message in messages if isinstance(message, UserMessage)]
+    def form(self, steering: Sequence[object], follow_ups: Sequence[object]) -> dict[str, Any]:
+        """What waits. Only this is known from now on."""
+        known, self._known = self._known, {}
+        return {
+            "steering": [self._queued(message, known) for message in steering if isinstance(message, UserMessage)],
+            "follow_ups": [self._queued(message, known) for message in follow_ups if isinstance(message, UserMessage)],
+        }
+
+    def find(self, key: str) -> Sendable:
+        """The message of a name.
+
+        Raises:
+            InvalidParametersError: It does not wait any more.
+        """
+        for name, message in tuple(self._known.values()):
+            if name == key:
+                return message
+        raise InvalidParametersError("This message does not wait any more.", "The agent has taken it.")
+
+    def _queued(self, message: UserMessage, known: Mapping[int, tuple[str, Sendable]]) -> dict[str, Any]:
+        named = known.get(id(message)) or (str(next(self._next)), message)
+        self._known[id(message)] = named
+        texts = [block.text for block in message.content if isinstance(block, TextContent)]
+        files = [attached_file(text) for text in texts]
+        words = [text for text, file in zip(texts, files, strict=True) if file is None]
+        return {
+            "key": named[0],
+            "text": shortened("".join(words), LONGEST_QUEUED),
+            "images": sum(isinstance(block, ImageContent) for block in message.content),
+            "files": [file.name for file in files if file is not None],
+        }
 
 
 def approval_form(request: ApprovalRequested) -> dict[str, Any]:
-    """A call that waits for a person's word. Long arguments stand shortened in ``args_text`` instead of ``args``."""
+    """A call that waits for a person's word.
+
+    Arguments that a page cannot hold, or would change, stand as ``args_text`` instead of ``args``: long
+    ones are shortened there, and integers are what they are.
+    """
     args = json_form(request.args)
-    form = {
+    form: dict[str, Any] = {
         "request_id": request.request_id,
         "call_id": request.tool_call_id,
         "name": request.tool_name,
+        "label": one_line(request.label, LONGEST_LABEL),
         "args": args,
         "args_text": None,
         "source": one_line(request.source, LONGEST_SOURCE),
         "description": one_line(request.description.strip().partition("\n")[0], LONGEST_DESCRIPTION),
+        "hints": [one_line(hint, LONGEST_HINT) for hint in request.hints[:MOST_HINTS]],
     }
-    if len(json.dumps(args)) > ARGUMENT_CHARACTERS:
+    if len(json.dumps(args)) > ARGUMENT_CHARACTERS or _has_large_integers(args):
         text = json.dumps(_with_short_texts(args), ensure_ascii=False, indent=2)
         form |= {"args": {}, "args_text": shortened(text, ARGUMENT_CHARACTERS)}
     return form
+
+
+def _has_large_integers(value: object) -> bool:
+    """Whether a JSON value holds integers that a page would round: its numbers are doubles."""
+    match value:
+        case int():
+            return abs(value) > LARGEST_INTEGER
+        case dict():
+            return any(map(_has_large_integers, cast("dict[str, object]", value).values()))
+        case list():
+            return any(map(_has_large_integers, cast("list[object]", value)))
+        case _:
+            return False
 
 
 def _with_short_texts(value: object) -> Any:

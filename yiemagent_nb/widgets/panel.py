@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from yiemagent_nb.core.events import Event
@@ -42,10 +42,11 @@ class Panel:
         """All that a new page needs."""
         raise NotImplementedError
 
-    def handle(self, message: PageMessage, post: Post) -> bool:
+    def handle(self, message: PageMessage, post: Post) -> bool | Coroutine[Any, Any, None]:
         """Do what the page asks, if it is this panel's business; returns whether it was.
 
-        Called from any thread: it calls only what is thread-safe.
+        Called from any thread: it calls only what is thread-safe. A coroutine that it returns is
+        awaited on the agent's event loop, and the page is answered when it ends.
 
         Raises:
             YiemAgentError: It cannot be done; the page is told.

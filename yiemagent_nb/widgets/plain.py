@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 from html import escape
@@ -24,10 +25,12 @@ from yiemagent_nb.core.events import (
     QuestionAnswered,
     QuestionAsked,
 )
+from yiemagent_nb.core.messages import new_id
 from yiemagent_nb.core.runtime import running_loop
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.widgets.plain_cards import approval_card, button, close_tree, question_card
-from yiemagent_nb.widgets.static_transcript import transcript_bundle
+from yiemagent_nb.widgets.static_transcript import StaticTranscript
+from yiemagent_nb.widgets.transcript_output import REST, in_kernel, publish
 
 if TYPE_CHECKING:
     from yiemagent_nb.core.agent import Agent
@@ -37,8 +40,11 @@ __all__ = ["PlainAgentWidget", "default_agent"]
 FRAME = 0.5
 """Seconds between two renewals of the text: each one sends the whole of it."""
 
+TIME_TO_LOOK = 0.5
+"""Seconds before a card that takes the place of another can be answered."""
+
 _AT_ONCE = (AgentStart, AgentEnd, ApprovalRequested, ApprovalResolved, QuestionAsked, QuestionAnswered)
-_WIDE = ipywidgets.Layout(width="auto")
+_WIDE = {"width": "auto"}  # a Layout made here would be a widget of every kernel
 
 
 def default_agent() -> Agent:
@@ -67,8 +73,14 @@ class PlainAgentWidget(ipywidgets.VBox):
         self._asked = ipywidgets.VBox()
         self._problem = ipywidgets.HTML()
         self._text = ipywidgets.Textarea(placeholder="Ask anything", layout=_WIDE)
+        self._output_name = new_id("yna-widget")
+        self._is_shown = False
+        self._is_frozen = False
         self._cards: dict[str, ipywidgets.Box] = {}
+        self._last_gone = float("-inf")
         self._pieces: list[str] = []
+        self._transcript = StaticTranscript()
+        self._pause = FRAME
         self._timer: asyncio.TimerHandle | None = None
         self._stop = button("Stop", agent.abort)
         buttons = ipywidgets.HBox(
@@ -85,9 +97,20 @@ class PlainAgentWidget(ipywidgets.VBox):
 
     def show(self) -> None:
         """Display the widget in the cell that runs."""
-        from IPython.display import display  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType]
+        data = cast("dict[str, Any] | None", cast("Any", self)._repr_mimebundle_())
+        if data is not None:
+            publish(data, name=self._output_name)
+            self._is_shown = True
 
-        display(self)
+    def freeze(self) -> None:
+        """Replace the widget, wherever it is shown, by the conversation as it is now: see ``AgentWidget.freeze``."""
+        if self._is_frozen:
+            return
+        if in_kernel():
+            bundle = self._transcript.bundle(self.agent.state.messages)
+            publish(bundle, name=self._output_name, update=self._is_shown)
+        self._is_frozen = True  # only now: where something failed, it can be tried again
+        self.close()
 
     def close(self) -> None:
         """Let go of the agent and take the widget out of the page. The agent goes on."""
@@ -100,6 +123,9 @@ class PlainAgentWidget(ipywidgets.VBox):
     def __repr__(self) -> str:
         """The backend, not the conversation."""
         return f"PlainAgentWidget({self.agent.backend_label})"
+
+    def _ipython_display_(self) -> None:
+        self.show()
 
     def _put(self, put: Callable[[str], None]) -> None:
         text = str(cast("Any", self._text).value)
@@ -130,13 +156,15 @@ class PlainAgentWidget(ipywidgets.VBox):
         if loop is None or isinstance(event, _AT_ONCE):
             self._refresh()
         elif self._timer is None:
-            self._timer = loop.call_later(FRAME, self._refresh)
+            self._timer = loop.call_later(self._pause, self._refresh)
 
     def _refresh(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        cast("Any", self._said).value = transcript_bundle(self.agent.state.messages)["text/html"]
+        start = time.monotonic()
+        cast("Any", self._said).value = self._transcript.html(self.agent.state.messages)
+        self._pause = max(FRAME, REST * (time.monotonic() - start))
         cast("Any", self._live).value = f"<pre style='white-space:pre-wrap'>{escape(''.join(self._pieces))}</pre>"
         cast("Any", self._stop).disabled = not self.agent.is_running
         self._show_cards()
@@ -144,8 +172,12 @@ class PlainAgentWidget(ipywidgets.VBox):
     def _show_cards(self) -> None:
         """Show what waits for a person; a card stays the same while it waits, with what was entered in it."""
         agent, complain = self.agent, self._complain
+        not_before = self._last_gone + TIME_TO_LOOK
         makers: dict[str, Callable[[], ipywidgets.Box]] = {
-            **{each.request_id: partial(approval_card, agent, each, complain) for each in agent.approvals.pending},
+            **{
+                each.request_id: partial(approval_card, agent, each, complain, not_before)
+                for each in agent.approvals.pending
+            },
             **{each.request_id: partial(question_card, agent, each, complain) for each in agent.questions.pending},
         }
         if makers.keys() == self._cards.keys():
@@ -153,5 +185,7 @@ class PlainAgentWidget(ipywidgets.VBox):
         gone = [card for name, card in self._cards.items() if name not in makers]
         self._cards = {name: self._cards[name] if name in self._cards else make() for name, make in makers.items()}
         cast("Any", self._asked).children = list(self._cards.values())
+        if gone:
+            self._last_gone = time.monotonic()
         for card in gone:
             close_tree(card)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,8 +12,9 @@ import ipywidgets
 
 from yiemagent_nb.core.errors import InvalidParametersError, YiemAgentError
 from yiemagent_nb.core.events import ApprovalChoice, ApprovalRequested, QuestionAsked
+from yiemagent_nb.core.json_values import json_form
 from yiemagent_nb.widgets.question_fields import QuestionField, question_fields, with_titles
-from yiemagent_nb.widgets.texts import shortened
+from yiemagent_nb.widgets.texts import one_line, shortened
 from yiemagent_nb.widgets.tool_details import is_web_address
 
 if TYPE_CHECKING:
@@ -21,9 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["approval_card", "button", "close_tree", "question_card"]
 
 LONGEST_ARGUMENTS = 5_000
+LONGEST_EDITED = 200_000
 LONGEST_MESSAGE = 10_000
+LONGEST_NAME = 120
+LONGEST_DESCRIPTION = 500
 
-_WIDE = ipywidgets.Layout(width="auto")
+_WIDE = {"width": "auto"}  # a Layout made here would be a widget of every kernel
 _NOTE = "The words above are the server's. Enter no passwords or keys: no server should ask for them."
 
 Complain = Callable[[str], None]
@@ -51,22 +56,90 @@ def close_tree(box: ipywidgets.Box) -> None:
             child.close()
 
 
-def approval_card(agent: Agent, request: ApprovalRequested, complain: Complain) -> ipywidgets.HBox:
-    """A call that waits for a person's word."""
+def approval_card(
+    agent: Agent, request: ApprovalRequested, complain: Complain, not_before: float = 0.0
+) -> ipywidgets.VBox:
+    """A call that waits for a person's word: four answers, two of them with a step of their own.
 
-    def answer(choice: ApprovalChoice) -> Callable[[], None]:
-        return lambda: _try(lambda: agent.approvals.resolve(request.request_id, choice), complain)
+    Args:
+        agent: The agent.
+        request: The call.
+        complain: Takes what is to be told.
+        not_before: The moment, in monotonic seconds, from which an answer counts: a press that was
+            meant for the card that stood here before is none.
+    """
+    args = json.dumps(json_form(request.args), ensure_ascii=False, indent=2)
+    edited = ipywidgets.Textarea(value="", rows=min(12, args.count("\n") + 2), layout=ipywidgets.Layout(width="100%"))
+    reason = ipywidgets.Text(placeholder="Why not? (the model is told)", layout=ipywidgets.Layout(width="100%"))
 
-    call = f"{request.tool_name}({shortened(str(dict(request.args)), LONGEST_ARGUMENTS)})"
-    source = f" from {escape(request.source)}" if request.source != "python" else ""
-    return ipywidgets.HBox(
+    def answer(choice: ApprovalChoice, more: Callable[[], Mapping[str, Any]] = dict) -> Callable[[], None]:
+        def resolve() -> None:
+            if time.monotonic() < not_before:
+                raise InvalidParametersError("This call has only just appeared.", "Look at it, then answer.")
+            agent.approvals.resolve(request.request_id, choice, **more())
+
+        return lambda: _try(resolve, complain)
+
+    def edit() -> None:
+        cast("Any", edited).value = cast("Any", edited).value or args
+        show(editing)
+
+    def show(step: ipywidgets.Box) -> None:
+        complain("")
+        for each in steps:
+            cast("Any", each).layout.display = "" if each is step else "none"
+
+    def back() -> None:
+        show(first)
+
+    first = ipywidgets.HBox(
         [
-            ipywidgets.HTML(f"Allow <code>{escape(call)}</code>{source}?"),
             button("Allow once", answer("allow_once")),
             button("Allow for this session", answer("allow_session")),
-            button("Deny", answer("deny")),
+            *([button("Edit…", edit)] if len(args) <= LONGEST_EDITED else []),
+            button("Deny…", lambda: show(denying)),
         ]
     )
+    allow_edited = answer("allow_edited", lambda: {"arguments": _read_arguments(cast("Any", edited).value)})
+    deny = answer("deny", lambda: {"reason": cast("Any", reason).value})
+    editing = _step(edited, button("Allow with these arguments", allow_edited), button("Back", back))
+    denying = _step(reason, button("Deny", deny), button("Back", back))
+    steps = (first, editing, denying)
+    show(first)
+    return ipywidgets.VBox([ipywidgets.HTML(_request_html(request, args)), *steps])
+
+
+def _step(entry: ipywidgets.ValueWidget, *buttons: ipywidgets.Button) -> ipywidgets.VBox:
+    return ipywidgets.VBox([entry, ipywidgets.HBox([*buttons])])
+
+
+def _request_html(request: ApprovalRequested, args: str) -> str:
+    name = request.label or request.tool_name
+    source = f" from {escape(one_line(request.source, LONGEST_NAME))}" if request.source != "python" else ""
+    said = "".join(f" <small>[{escape(one_line(hint, LONGEST_NAME))}]</small>" for hint in request.hints)
+    description = escape(one_line(request.description, LONGEST_DESCRIPTION))
+    return (
+        f"Allow <b>{escape(one_line(name, LONGEST_NAME))}</b>{source} to run?{said}<br>"
+        f"<code>{escape(one_line(request.tool_name, LONGEST_NAME))}</code> {description}"
+        f"<pre style='white-space:pre-wrap'>{escape(shortened(args, LONGEST_ARGUMENTS))}</pre>"
+    )
+
+
+def _read_arguments(text: str) -> dict[str, Any]:
+    """Arguments that a person wrote.
+
+    Raises:
+        InvalidParametersError: They are no JSON, or no object.
+    """
+    try:
+        value: object = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise InvalidParametersError(
+            f"The arguments are no JSON: {error}.", "Correct them and answer again."
+        ) from error
+    if not isinstance(value, dict):
+        raise InvalidParametersError('The arguments are a JSON object, such as {"name": "value"}.')
+    return cast("dict[str, Any]", value)
 
 
 def question_card(agent: Agent, question: QuestionAsked, complain: Complain) -> ipywidgets.VBox:

@@ -4,295 +4,260 @@ A notebook that is opened without its kernel shows a dead widget. So the convers
 beside the widget as an output of its own, renewed at the end of each turn; a widget that lives
 hides it.
 
-All text of models and tools passes markdown-it with raw HTML off, a list of link schemes, and
-remote images turned into links; everything else is escaped. The HTML asks MathJax to leave it
-alone, which hosts run over outputs and whose formulas can hold links of any kind.
+Readers prefer the HTML. GitHub and other sanitisers strip it of its style, its classes and images
+that stand in it, so its words say all that there is. It has no blank line: a markdown file into
+which nbconvert writes it would take what follows one for markdown.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
-from typing import Any, cast
+from itertools import takewhile, zip_longest
 
-from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererHTML
-from markdown_it.token import Token
-from markdown_it.utils import EnvType, OptionsDict
-
-from yiemagent_nb.core.json_values import json_form
 from yiemagent_nb.core.messages import (
     AssistantMessage,
     CustomMessage,
     ImageContent,
     Message,
-    ReasoningContent,
     TextContent,
-    ToolCall,
     ToolResultMessage,
-    UserContent,
     UserMessage,
 )
+from yiemagent_nb.core.redaction import Redactor, mask_keys
+from yiemagent_nb.sessions.export import MarkdownLimits, message_markdown
+from yiemagent_nb.sessions.pieces import attached_file, call_line, cut_text, results_of_calls
+from yiemagent_nb.sessions.safe_markdown import fenced
+from yiemagent_nb.sessions.visible import visible_name, visible_text
 from yiemagent_nb.widgets.answer_facts import AnswerFacts, answer_facts, newest_first
-from yiemagent_nb.widgets.error_text import read_error
-from yiemagent_nb.widgets.static_details import html_details, html_image
-from yiemagent_nb.widgets.texts import cut_text
+from yiemagent_nb.widgets.static_html import RESULT_CHARACTERS, TEXT_CHARACTERS, HtmlForm, ShownCall
 
-__all__ = ["MAX_CHARACTERS", "tame_markdown", "transcript_bundle"]
+__all__ = ["IMAGE_CHARACTERS", "LARGEST_IMAGE", "MAX_CHARACTERS", "StaticTranscript"]
 
 MAX_CHARACTERS = 1_000_000
-"""The newest messages that fit into so much HTML are kept; how many are left out is said."""
+"""The newest messages that fit into so much HTML without its images are kept; how many are left out is said."""
 
-RESULT_CHARACTERS = 4_000
-_LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
-_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$", re.DOTALL)
+LARGEST_IMAGE = 400_000
+"""Characters of base64, 300 kB, of an image that is shown; a larger one is named."""
+
+IMAGE_CHARACTERS = 4_000_000
+"""The newest images of which HTML and markdown together hold so much base64 are shown, the others named."""
+
+_NOTHING = "Nothing was said yet."
+_BLANK_LINE = re.compile(r"\n(?=[ \t]*\n)")
 
 _STYLE = (
     "<style>"
-    ".yna-static{line-height:1.5;max-width:52rem}"
-    ".yna-static .yna-who{margin:.9em 0 .2em;font-weight:600;opacity:.7}"
-    ".yna-static details{margin:.4em 0;opacity:.85}"
+    ".yna-static{line-height:1.5;max-width:52rem;overflow-wrap:anywhere}"
+    ".yna-static .yna-who{margin:1em 0 .2em;opacity:.7}"
+    ".yna-static details{margin:.4em 0}"
+    ".yna-static summary{opacity:.8;cursor:pointer}"
     ".yna-static pre{overflow-x:auto;white-space:pre-wrap;padding:.5em .7em;border-radius:4px;"
     "background:rgba(127,127,127,.12)}"
     ".yna-static img{max-width:100%}"
-    ".yna-static .yna-took{margin:.2em 0;font-size:.85em;opacity:.7}"
+    ".yna-static th,.yna-static td{padding:.2em .7em}"
+    ".yna-static .yna-took{margin:.2em 0;opacity:.7}"
     "</style>"
 )
 
 
-def _image_as_link(
-    self: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: EnvType,
-) -> str:
-    token = tokens[index]
-    text = escape(self.renderInlineAsText(token.children or [], options, env) or "image")
-    return f'<a href="{escape(str(token.attrs.get("src", "")))}" rel="noopener noreferrer nofollow">{text}</a>'
+class StaticTranscript:
+    """A conversation in the forms that a file keeps.
 
-
-def _link_open(
-    self: RendererHTML,
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,
-    env: EnvType,
-) -> str:
-    tokens[index].attrSet("rel", "noopener noreferrer nofollow")
-    tokens[index].attrSet("target", "_blank")
-    return self.renderToken(tokens, index, options, env)
-
-
-def _allowed_link(url: str) -> bool:
-    return _LINK.match(url) is not None
-
-
-def _make_parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    parser.validateLink = _allowed_link  # type: ignore[method-assign]  # markdown-it's way to set the rule
-    parser.add_render_rule("image", cast("Callable[..., Any]", _image_as_link))
-    parser.add_render_rule("link_open", cast("Callable[..., Any]", _link_open))
-    return parser
-
-
-_parser = _make_parser()
-
-
-def transcript_bundle(messages: Sequence[Message], css_class: str = "") -> dict[str, str]:
-    """The MIME bundle of a conversation.
+    Each message is rendered once: what was rendered for the last conversation is used again, as far as
+    the same messages stand in this one. Keys of this program's connections are masked.
 
     Args:
-        messages: The history.
-        css_class: A class for the outermost element besides ``yna-static``.
+        duration: How many seconds a call took, where that is known; 0.0 for one that never ran.
     """
-    results = _results_of_calls(messages)
-    html: list[str] = []
-    plain: list[str] = []
-    markdown: list[str] = []
-    size = 0
-    for index in range(len(messages) - 1, -1, -1):
+
+    def __init__(self, duration: Callable[[ToolResultMessage], float | None] = lambda _result: None) -> None:
+        self._duration = duration
+        self._pieces: dict[int, _Piece] = {}
+
+    def bundle(
+        self, messages: Sequence[Message], css_class: str = "", note: Callable[[int], str] = lambda _index: ""
+    ) -> dict[str, str]:
+        """The MIME bundle of a conversation.
+
+        Args:
+            messages: The history.
+            css_class: A class for the outermost element besides ``yna-static``.
+            note: What to say beside a message, by its index.
+        """
+        pieces = self._newest(messages, note)
+        missing = _missing(len(messages) - len(pieces))
+        plain = "\n\n".join(filter(None, [missing, *(piece.plain for piece in pieces)]))
+        return {
+            "text/plain": plain or _NOTHING,
+            "text/markdown": "\n\n".join(
+                filter(None, [missing and f"*{missing}*", *(piece.markdown for piece in pieces)])
+            ),
+            "text/html": _html_of(pieces, missing, css_class),
+        }
+
+    def html(self, messages: Sequence[Message]) -> str:
+        """The HTML alone."""
+        pieces = self._newest(messages, lambda _index: "")
+        return _html_of(pieces, _missing(len(messages) - len(pieces)), "")
+
+    def _newest(self, messages: Sequence[Message], note: Callable[[int], str]) -> list[_Piece]:
+        """The newest messages, as many as fit, but one at least; the oldest of them first."""
+        results = results_of_calls(messages)
+        known, self._pieces = self._pieces, {}
+        pieces: list[_Piece] = []
+        room, image_room = MAX_CHARACTERS, IMAGE_CHARACTERS
+        for index in range(len(messages) - 1, -1, -1):
+            message = messages[index]
+            source = self._source(messages, index, results, note(index))
+            piece = known.get(id(message))
+            if piece is None or not piece.source.is_same(source):
+                piece = _Piece(source)
+            self._pieces[id(message)] = piece
+            image_room = image_room - piece.image_characters if piece.image_characters <= image_room else 0
+            piece.show_images(image_room > 0)
+            room -= piece.size
+            if room < 0 and pieces:
+                break
+            pieces.append(piece)
+        return pieces[::-1]
+
+    def _source(
+        self, messages: Sequence[Message], index: int, results: Mapping[int, ToolResultMessage], note: str
+    ) -> _Source:
         message = messages[index]
-        facts = answer_facts(message, newest_first(messages, index)) if isinstance(message, AssistantMessage) else None
-        piece = _html(message, results, facts)
-        size += len(piece)
-        if size > MAX_CHARACTERS:
-            break
-        html.append(piece)
-        plain.append(_plain(message, facts))
-        markdown.append(_markdown(message, facts))
-    left_out = len(messages) - len(html)
-    note = f"{left_out} earlier messages are left out here." if left_out else ""
-    head = f"<p><em>{note}</em></p>" if note else ""
-    body = "".join(reversed(html)) or "<p><em>Nothing was said yet.</em></p>"
-    names = f"yna-static mathjax_ignore tex2jax_ignore {escape(css_class)}"
-    return {
-        "text/plain": "\n\n".join(filter(None, [note, *reversed(plain)])) or "Nothing was said yet.",
-        "text/markdown": "\n\n".join(filter(None, [note and f"*{note}*", *reversed(markdown)])),
-        "text/html": f'<div class="{names}">{_STYLE}{head}{body}</div>',
-    }
+        if not isinstance(message, AssistantMessage):
+            return _Source(message, note)
+        shown = [results.get(id(call)) for call in message.tool_calls]
+        calls = tuple(ShownCall(each, None if each is None else self._duration(each)) for each in shown)
+        earlier: tuple[Message, ...] = ()
+        if message.stop_reason != "tool_calls":  # nothing stands under one that calls tools
+            since = takewhile(lambda each: not isinstance(each, UserMessage), newest_first(messages, index))
+            earlier = tuple(each for each in since if isinstance(each, AssistantMessage))
+        return _Source(message, note, calls, earlier)
 
 
-_Results = Mapping[int, ToolResultMessage]
-"""Results by the identity of their calls, since ids of calls come again in other answers."""
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """All that the forms of a message depend on."""
+
+    message: Message
+    note: str
+    calls: tuple[ShownCall, ...] = ()
+    earlier: tuple[Message, ...] = ()
+    """The answers before it of which it sums up what they took."""
+    secrets: int = field(default_factory=Redactor.additions)
+
+    def is_same(self, other: _Source) -> bool:
+        """Whether the same objects say the same."""
+        return (
+            (self.note, self.secrets) == (other.note, other.secrets)
+            and all(mine is its for mine, its in zip_longest(self._messages(), other._messages()))
+            and all(mine.seconds == its.seconds for mine, its in zip(self.calls, other.calls, strict=True))
+        )
+
+    def _messages(self) -> Iterator[Message | None]:
+        yield self.message
+        yield from (call.result for call in self.calls)
+        yield from self.earlier
 
 
-def _results_of_calls(messages: Sequence[Message]) -> _Results:
-    results: dict[int, ToolResultMessage] = {}
-    waiting: dict[str, ToolCall] = {}
-    for message in messages:
-        if isinstance(message, AssistantMessage):
-            waiting |= {call.id: call for call in message.tool_calls}
-        elif isinstance(message, ToolResultMessage) and (call := waiting.pop(message.tool_call_id, None)) is not None:
-            results[id(call)] = message
-    return results
+class _Piece:
+    """A message in its forms, each made when it is asked for."""
+
+    def __init__(self, source: _Source) -> None:
+        message = source.message
+        self.source = source
+        self._facts = answer_facts(message, source.earlier) if isinstance(message, AssistantMessage) else None
+        self._shows_images = True
+        self._make_html()
+        self.image_characters = self._images_in_html + _images_in_markdown(message)
+        """Characters of base64 in its HTML and its markdown, where images are shown."""
+
+    @property
+    def size(self) -> int:
+        """Characters of HTML, without images."""
+        return len(self.html) - self._images_in_html
+
+    def show_images(self, shown: bool) -> None:
+        """Show the images, but those that are too large, or only name them."""
+        if self.image_characters and shown is not self._shows_images:
+            self._shows_images = shown
+            self._make_html()
+            vars(self).pop("markdown", None)
+
+    @property
+    def _largest_image(self) -> int:
+        return LARGEST_IMAGE if self._shows_images else 0
+
+    def _make_html(self) -> None:
+        form = HtmlForm(self.source.calls, self._largest_image)
+        html = form.message(self.source.message, self._facts.line if self._facts is not None else "", self.source.note)
+        self._images_in_html = form.image_characters
+        self.html = mask_keys(_BLANK_LINE.sub("&#10;", html))
+
+    @cached_property
+    def plain(self) -> str:
+        """The message as plain text."""
+        return mask_keys(visible_text(_plain(self.source.message, self._facts, self.source.note)))
+
+    @cached_property
+    def markdown(self) -> str:
+        """The message as markdown."""
+        limits = MarkdownLimits(TEXT_CHARACTERS, RESULT_CHARACTERS, self._largest_image)
+        parts = [
+            self.source.note and f"*{self.source.note}*",
+            message_markdown(self.source.message, limits),
+            fenced(self._facts.line) if self._facts is not None else "",
+        ]
+        return mask_keys("\n\n".join(filter(None, parts)))
 
 
-def _call_line(call: ToolCall) -> str:
-    if call.raw_arguments is not None:
-        return f"{call.name}({call.raw_arguments})"
-    return f"{call.name}({', '.join(f'{name}={_json(value)}' for name, value in call.arguments.items())})"
+def _images_in_markdown(message: Message) -> int:
+    images = [] if isinstance(message, CustomMessage) else [each for each in message.content if each.type == "image"]
+    return sum(len(image.data) for image in images if len(image.data) <= LARGEST_IMAGE)
 
 
-def _json(value: object) -> str:
-    return json.dumps(json_form(value), ensure_ascii=False)
+def _missing(left_out: int) -> str:
+    return f"{left_out} earlier messages are left out here." if left_out else ""
 
 
-def _html(message: Message, results: _Results, facts: AnswerFacts | None) -> str:
+def _html_of(pieces: Sequence[_Piece], missing: str, css_class: str) -> str:
+    head = f"<p><em>{missing}</em></p>" if missing else ""
+    body = "".join(piece.html for piece in pieces) or f"<p><em>{_NOTHING}</em></p>"
+    names = " ".join(filter(None, ("yna-static mathjax_ignore tex2jax_ignore", escape(css_class))))
+    return f'<div class="{names}">{_STYLE}{head}{body}</div>'
+
+
+def _plain(message: Message, facts: AnswerFacts | None, note: str) -> str:
+    aside = f" [{note}]" if note else ""
     match message:
         case UserMessage():
-            return _who("You") + "".join(_html_content(block) for block in message.content)
+            return f"You{aside}: " + "\n".join(_plain_content(block) for block in message.content)
         case AssistantMessage():
-            broken = message.stop_reason in {"aborted", "error"}
-            blocks = "".join(_html_block(block, results, broken=broken) for block in message.content)
-            took = f'<p class="yna-took">{escape(facts.line)}</p>' if facts is not None else ""
-            return _who("Agent") + blocks + _html_error(message.error_message) + took
-        case CustomMessage():
-            return f"<p><em>{escape(message.kind)}</em></p>"
-        case ToolResultMessage():
-            return ""  # stands with its call
-
-
-def _who(name: str) -> str:
-    return f'<p class="yna-who">{name}</p>'
-
-
-def _html_error(text: str | None) -> str:
-    if not text:
-        return ""
-    error = read_error(text)
-    hint = f"<br>{escape(error.hint)}" if error.hint else ""
-    code = f" <small><code>{escape(error.code)}</code></small>" if error.code else ""
-    return f"<p><strong>Error:</strong> {escape(error.message)}{hint}{code}</p>"
-
-
-def _html_block(block: object, results: _Results, *, broken: bool) -> str:
-    match block:
-        case ReasoningContent():
-            return f"<details><summary>Thought</summary><pre>{escape(block.text)}</pre></details>" if block.text else ""
-        case ToolCall():
-            result = results.get(id(block))
-            verb = "Called" if result is None else "Failed:" if result.is_error else "Ran"
-            verb = "Not run:" if broken else verb
-            summary = f"<summary>{verb} <code>{escape(_call_line(block))}</code></summary>"
-            text = (
-                f"<pre>{escape(cut_text(result.text, RESULT_CHARACTERS))}</pre>"
-                if result is not None and result.text
-                else ""
-            )
-            if result is None:
-                return f"<details>{summary}</details>"
-            images = "".join(_html_content(item) for item in result.content if isinstance(item, ImageContent))
-            return f"<details>{summary}{text}</details>{images}{html_details(result, RESULT_CHARACTERS)}"
-        case TextContent() | ImageContent():
-            return _html_content(block)
-        case _:
-            return ""
-
-
-def _html_content(block: UserContent) -> str:
-    if isinstance(block, TextContent):
-        return _parser.render(block.text)
-    return html_image(block.mime_type, block.data)
-
-
-def _plain(message: Message, facts: AnswerFacts | None) -> str:
-    match message:
-        case UserMessage():
-            return f"You: {message.text}"
-        case AssistantMessage():
-            lines = [block.text for block in message.content if isinstance(block, TextContent)]
-            lines += [f"[calls {_call_line(call)}]" for call in message.tool_calls]
-            lines += [f"[error: {message.error_message}]"] if message.error_message else []
+            lines = [
+                _plain_content(block) for block in message.content if isinstance(block, TextContent | ImageContent)
+            ]
+            lines += [f"[calls {cut_text(call_line(call), RESULT_CHARACTERS)}]" for call in message.tool_calls]
+            lines += [f"[error: {cut_text(message.error_message, TEXT_CHARACTERS)}]"] if message.error_message else []
             lines += [f"[{facts.line}]"] if facts is not None else []
-            return "Agent: " + "\n".join(lines)
+            return f"Agent{aside}: " + "\n".join(lines)
         case ToolResultMessage():
-            return f"{message.tool_name}: {cut_text(message.text, RESULT_CHARACTERS)}"
+            text = "\n".join(_plain_content(block) for block in message.content)
+            return f"{visible_name(message.tool_name)}: {cut_text(text, RESULT_CHARACTERS)}"
         case CustomMessage():
-            return f"[{message.kind}]"
+            return f"[{visible_name(message.kind)}]"
 
 
-def _markdown(message: Message, facts: AnswerFacts | None) -> str:
-    match message:
-        case UserMessage():
-            return f"**You**\n\n{tame_markdown(message.text)}"
-        case AssistantMessage():
-            parts = [tame_markdown(block.text) for block in message.content if isinstance(block, TextContent)]
-            parts += [_fenced(_call_line(call)) for call in message.tool_calls]
-            parts += [_fenced(f"Error: {message.error_message}")] if message.error_message else []
-            parts += [_fenced(facts.line)] if facts is not None else []
-            return "\n\n".join(["**Agent**", *parts])
-        case ToolResultMessage():
-            return _fenced(cut_text(message.text, RESULT_CHARACTERS))
-        case CustomMessage():
-            return _fenced(message.kind)
-
-
-def _fenced(text: str, language: str = "text", fence: str | None = None) -> str:
-    fence = fence or _longer_fence(text)
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
-def _longer_fence(text: str) -> str:
-    return "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-
-
-def tame_markdown(text: str) -> str:
-    """Markdown without live HTML and without links, for readers that render both as they are.
-
-    Code in fences is fenced anew, by a fence longer than any that the text holds; outside of it,
-    what could begin a tag, a link, an image, a definition or a fence is escaped. So it does not
-    matter how a reader's idea of a fence differs from the one here.
-    """
-    fence = _longer_fence(text)
-    parts: list[str] = []
-    code: list[str] = []
-    opened: re.Match[str] | None = None
-    for line in re.split(r"\r\n|\r|\n", text):
-        mark = _FENCE.match(line)
-        if opened is None:
-            if mark is None:
-                parts.append(_escape_line(line))
-            else:
-                opened = mark
-        elif mark is not None and mark[1].startswith(opened[1]) and not mark[2].strip():
-            parts.append(_fenced("\n".join(code), _language(opened), fence))
-            code, opened = [], None
-        else:
-            code.append(line)
-    if opened is not None:
-        parts.append(_fenced("\n".join(code), _language(opened), fence))
-    return "\n".join(parts)
-
-
-def _language(opened: re.Match[str]) -> str:
-    word = re.match(r"[\w+-]*", opened[2].strip())
-    return word[0] if word is not None else ""
-
-
-def _escape_line(line: str) -> str:
-    for live, tame in (("<", "&lt;"), ("](", "]\\("), ("]:", "]\\:"), ("```", "\\`\\`\\`"), ("~~~", "\\~\\~\\~")):
-        line = line.replace(live, tame)
-    return line
+def _plain_content(block: TextContent | ImageContent) -> str:
+    if isinstance(block, ImageContent):
+        return f"[an image of type {block.mime_type}]"
+    file = attached_file(block.text)
+    return (
+        cut_text(block.text, TEXT_CHARACTERS)
+        if file is None
+        else f"[the file {file.name}]\n{cut_text(file.text, RESULT_CHARACTERS)}"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["cut_text", "one_line", "shortened"]
+__all__ = ["one_line", "shortened"]
 
 
 def one_line(text: str, most: int) -> str:
@@ -14,9 +14,3 @@ def one_line(text: str, most: int) -> str:
 def shortened(text: str, most: int) -> str:
     """At most so many characters of a text, and how many are missing."""
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters are not shown)"
-
-
-def cut_text(text: str, most: int) -> str:
-    """The same for a text of many lines: what is missing is said on a line of its own."""
-    left_out = len(text) - most
-    return f"{text[:most]}\n… {left_out} more characters" if left_out > 0 else text

@@ -15,11 +15,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from yiemagent_nb.sessions.pieces import IMAGE_TYPES
 from yiemagent_nb.widgets.texts import one_line
 
 __all__ = [
     "AUDIO_TYPES",
-    "IMAGE_TYPES",
     "LARGEST_AUDIO",
     "Audio",
     "Link",
@@ -39,9 +39,6 @@ AUDIO_TYPES = frozenset(
     for name in ("aac", "flac", "m4a", "mp3", "mp4", "mpeg", "ogg", "opus", "wav", "wave", "webm", "x-m4a", "x-wav")
 )
 """Types that are played; another one is only named."""
-
-IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""Types that are shown; another one is only named."""
 
 LARGEST_AUDIO = 5_000_000
 """Bytes of a recording that is played."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from yiemagent_nb.core.events import (
@@ -13,8 +13,10 @@ from yiemagent_nb.core.events import (
     AgentStart,
     ApprovalRequested,
     ApprovalResolved,
+    BackendChanged,
     DeltaKind,
     Event,
+    HistoryChanged,
     MessageEnd,
     MessageStart,
     MessageUpdate,
@@ -39,19 +41,22 @@ from yiemagent_nb.core.messages import (
 from yiemagent_nb.core.results import ToolResult
 from yiemagent_nb.core.state import AgentState
 from yiemagent_nb.widgets.answer_facts import answer_facts, newest_first
+from yiemagent_nb.widgets.by_identity import ByIdentity
+from yiemagent_nb.widgets.call_times import CallTimes
 from yiemagent_nb.widgets.error_text import read_error
 from yiemagent_nb.widgets.page_forms import (
     AudioShelf,
+    QueueKeys,
     approval_form,
     block_form,
     content_form,
     form_size,
     progress_form,
     question_form,
-    queue_form,
     tool_end_form,
 )
 from yiemagent_nb.widgets.protocol import PageEvent
+from yiemagent_nb.widgets.usage import usage_form
 
 if TYPE_CHECKING:
     from yiemagent_nb.core.agent import Agent
@@ -118,34 +123,29 @@ class TranscriptFeed:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._total = len(agent.state.messages)
+        self._running = agent.is_running
+        """As the events told it: a snapshot may be made while the last of a run is still told to others."""
         self._live: _Live | None = None
         self._calls: dict[str, _Call] = {}
         self._ended: dict[str, ToolExecutionEnd] = {}
         self._audios = AudioShelf()
-        # By identity, since ids of calls come again in other answers; the message keeps its identity taken.
-        self._took: dict[int, tuple[Message, float]] = {}
-        self._thought: dict[int, tuple[Message, dict[int, float]]] = {}
-
-    @property
-    def total(self) -> int:
-        """How many messages there are."""
-        return self._total
+        self.queue_keys = QueueKeys()
+        self._times = CallTimes()
+        self._thought = ByIdentity[dict[int, float]]()
+        self._answered = ByIdentity[float]()
+        self._run_began: float | None = None
 
     def count(self) -> int:
-        """Count the messages anew: an agent that was reset tells by no event."""
+        """Count the messages anew."""
         self._total = len(self._agent.state.messages)
         return self._total
 
     def translate(self, event: Event) -> Iterator[PageEvent]:
         """What the page is told of an event."""
+        self._times.observe(event)
         match event:
-            case AgentStart():
-                yield {"type": "run_start", "total": self.count()}
-            case AgentEnd():
-                self._live = None
-                self._calls.clear()
-                self._ended.clear()
-                yield {"type": "run_end", "reason": event.reason}
+            case AgentStart() | AgentEnd() | HistoryChanged():
+                yield self._course(event)
             case MessageStart(message_id=message_id, message=AssistantMessage()):
                 self._live = _Live(message_id)
                 yield {"type": "message_start", "id": message_id}
@@ -153,10 +153,33 @@ class TranscriptFeed:
                 yield self._delta(event)
             case MessageEnd():
                 yield self._message_end(event)
+                if isinstance(event.message, AssistantMessage):
+                    yield self._usage()
             case ToolExecutionStart() | ToolExecutionUpdate() | ToolExecutionEnd():
                 yield from self._execution(event)
+            case QueueChanged():
+                yield {"type": "queue", **self.queue_keys.form(event.steering, event.follow_ups)}
+            case BackendChanged():
+                yield self._usage()
             case _:
                 yield from _beside(event)
+
+    def _course(self, event: AgentStart | AgentEnd | HistoryChanged) -> PageEvent:
+        if isinstance(event, AgentStart):
+            self._run_began = time.monotonic()
+            self._running = True
+            return {"type": "run_start", "total": self.count()}
+        self._live = None
+        self._calls.clear()
+        self._ended.clear()
+        if isinstance(event, AgentEnd):
+            self._running = False
+            return {"type": "run_end", "reason": event.reason}
+        self.count()
+        return {"type": "renewed"}
+
+    def _usage(self) -> PageEvent:
+        return {"type": "usage", **usage_form(self._agent)}
 
     def _execution(self, event: ToolExecutionStart | ToolExecutionUpdate | ToolExecutionEnd) -> Iterator[PageEvent]:
         call_id = event.tool_call_id
@@ -196,8 +219,10 @@ class TranscriptFeed:
                 for call_id, call in self._calls.items()
             ],
             "ended": [tool_end_form(event, self._audios) for event in self._ended.values()],
-            "running": self._agent.is_running,
-            "queue": queue_form(self._agent.input_channel.items(), self._agent.follow_up_channel.items()),
+            "running": self._running,
+            "queue": self.queue_keys.form(self._agent.input_channel.items(), self._agent.follow_up_channel.items()),
+            "usage": usage_form(self._agent),
+            "commands": [],
             "approvals": [approval_form(request) for request in self._agent.approvals.pending],
             "questions": [question_form(question) for question in self._agent.questions.pending],
         }
@@ -232,6 +257,9 @@ class TranscriptFeed:
         ):
             start -= 1
             form = self._form(messages[start], newest_first(messages, start))
+            branch = self._agent.branches.at(start)
+            if branch.count > 1:
+                form["branch"] = asdict(branch)
             size += form_size(form)
             chunk.append(form)
         return start, chunk[::-1]
@@ -245,7 +273,8 @@ class TranscriptFeed:
                 form["took"] = None if facts is None else facts._asdict()
                 failed = message.stop_reason == "error" and message.error_message
                 form["error"] = read_error(failed)._asdict() if failed else None
-                seconds = self._thought.get(id(message), (message, {}))[1]
+                seconds = self._thought.get(message) or {}
+                form["seconds"] = self._answered.get(message)
                 form["content"] = [block_form(block, seconds.get(index)) for index, block in enumerate(message.content)]
                 return form
             case ToolResultMessage():
@@ -254,7 +283,7 @@ class TranscriptFeed:
                     "tool_call_id": message.tool_call_id,
                     "tool_name": message.tool_name,
                     "is_error": message.is_error,
-                    "duration": self._took.get(id(message), (message, None))[1],
+                    "duration": self._times(message),
                     "content": content_form(message.content),
                 }
                 if (details := self._audios.details_form(message.details, message.content)) is not None:
@@ -298,10 +327,10 @@ class TranscriptFeed:
             streamed = live.blocks
             seconds = {index: block.seconds for index, block in streamed.items() if block.kind == "reasoning"}
             if seconds:
-                self._thought[id(message)] = (message, seconds)
+                self._thought.put(message, seconds)
+        if isinstance(message, AssistantMessage) and self._run_began is not None:
+            self._answered.put(message, time.monotonic() - self._run_began)
         ended = self._ended.pop(message.tool_call_id, None) if isinstance(message, ToolResultMessage) else None
-        if ended is not None:
-            self._took[id(message)] = (message, ended.duration)
         form = self._form(message, newest_first(self._agent.messages, self._total))
         if isinstance(message, AssistantMessage):
             for index, block in enumerate(form["content"]):
@@ -312,6 +341,9 @@ class TranscriptFeed:
             del form["content"]
             form.pop("details", None)
         index, self._total = self._total, self._total + 1
+        branch = self._agent.branches.at(index)
+        if branch.count > 1:
+            form["branch"] = asdict(branch)
         kind = "message_end" if isinstance(message, AssistantMessage) else "message"
         return {"type": kind, "id": event.message_id, "index": index, "message": form}
 
@@ -350,8 +382,6 @@ def _same(result: ToolResult, message: ToolResultMessage) -> bool:
 def _beside(event: Event) -> Iterator[PageEvent]:
     """What the page is told of what stands in no history."""
     match event:
-        case QueueChanged():
-            yield {"type": "queue", **queue_form(event.steering, event.follow_ups)}
         case ApprovalRequested():
             yield {"type": "approval", **approval_form(event)}
         case ApprovalResolved():

@@ -11,18 +11,27 @@ from typing import TYPE_CHECKING, Any, cast
 import IPython.display
 from IPython.core.getipython import get_ipython
 
-from yiemagent_nb.core.events import AgentEnd, Event, TurnEnd
+from yiemagent_nb.core.events import AgentEnd, Event, HistoryChanged, TurnEnd
+from yiemagent_nb.core.runtime import running_loop
 from yiemagent_nb.core.signal import AbortSignal
-from yiemagent_nb.widgets.static_transcript import transcript_bundle
+from yiemagent_nb.widgets.call_times import CallTimes
+from yiemagent_nb.widgets.static_transcript import StaticTranscript
 
 if TYPE_CHECKING:
     from yiemagent_nb.core.agent import Agent
 
-__all__ = ["TranscriptOutput", "in_kernel", "publish"]
+__all__ = ["REST", "TranscriptOutput", "in_kernel", "publish"]
+
+_RENEWING = (TurnEnd, AgentEnd, HistoryChanged)
 
 SECONDS_PER_MEGABYTE = 2.0
 """A transcript of a megabyte of HTML is renewed at most every two seconds, a small one at once."""
 
+REST = 10.0
+"""How many times as long as a renewal took there is none within a run: it holds up the run's event loop."""
+
+_NOTHING = {"text/plain": ""}
+"""An output can be replaced, but not taken away, from another cell than the one that shows it."""
 
 _publish = cast("Callable[..., None]", getattr(IPython.display, "publish_display_data"))  # noqa: B009 - it has no types
 
@@ -50,8 +59,11 @@ class TranscriptOutput:
     def __init__(self, agent: Agent, name: str) -> None:
         self._agent = agent
         self._name = name
+        self._times = CallTimes()
+        self._transcript = StaticTranscript(self._times)
+        self._published: dict[str, str] = {}
         self._shown = False
-        self._next = 0.0
+        self._next = self._next_in_run = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._unsubscribe = agent.subscribe(self._observe)
 
@@ -59,6 +71,15 @@ class TranscriptOutput:
         """Display the output in the cell that runs."""
         self._shown = True
         self._publish(update=False)
+
+    def final(self) -> dict[str, str]:
+        """The conversation as it is now, in a form that no widget hides."""
+        return self._bundle()
+
+    def vanish(self) -> None:
+        """Leave nothing of the output where it was displayed."""
+        if self._shown:
+            publish(_NOTHING, name=self._name, update=True)
 
     def close(self) -> None:
         """Renew the output no more; what was said stays in it."""
@@ -68,13 +89,15 @@ class TranscriptOutput:
             self._timer = None
 
     def _observe(self, event: Event, _signal: AbortSignal) -> None:
-        if not self._shown or self._timer is not None or not isinstance(event, TurnEnd | AgentEnd):
+        self._times.observe(event)
+        if not self._shown or self._timer is not None or not isinstance(event, _RENEWING):
             return
-        delay = self._next - time.monotonic()
-        if delay <= 0:
+        delay = (self._next_in_run if isinstance(event, TurnEnd) else self._next) - time.monotonic()
+        loop = running_loop()
+        if delay <= 0 or loop is None:
             self._renew()
-        elif isinstance(event, AgentEnd):
-            self._timer = asyncio.get_running_loop().call_later(delay, self._renew)
+        elif not isinstance(event, TurnEnd):
+            self._timer = loop.call_later(delay, self._renew)
 
     def _renew(self) -> None:
         self._timer = None
@@ -83,7 +106,19 @@ class TranscriptOutput:
         # comes from another cell than the one that runs.
         contextvars.Context().run(self._publish, update=True)
 
+    def _bundle(self, css_class: str = "") -> dict[str, str]:
+        return self._transcript.bundle(self._agent.state.messages, css_class, self._branch_note)
+
+    def _branch_note(self, index: int) -> str:
+        branch = self._agent.branches.at(index)
+        return f"Branch {branch.position + 1} of {branch.count}" if branch.count > 1 else ""
+
     def _publish(self, *, update: bool) -> None:
-        bundle = transcript_bundle(self._agent.state.messages, self._name)
-        self._next = time.monotonic() + SECONDS_PER_MEGABYTE * len(bundle["text/html"]) / 1e6
-        publish(bundle, name=self._name, update=update)
+        start = time.monotonic()
+        bundle = self._bundle(self._name)
+        if not update or bundle != self._published:
+            publish(bundle, name=self._name, update=update)
+            self._published = bundle
+        end = time.monotonic()
+        self._next = end + SECONDS_PER_MEGABYTE * len(bundle["text/html"]) / 1e6
+        self._next_in_run = max(self._next, end + REST * (end - start))
