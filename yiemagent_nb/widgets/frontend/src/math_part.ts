@@ -1,5 +1,7 @@
 // The part that renders formulas, as MathML: no fonts, no styles.
 
+import "./styles/math.css";
+
 import katex from "katex";
 
 export function render(tex: string, display: boolean): Node {

@@ -1,0 +1,3 @@
+// The part that reads what a person attaches.
+
+export { readUpload } from "./upload";
