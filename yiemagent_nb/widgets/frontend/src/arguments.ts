@@ -1,12 +1,14 @@
 // The arguments of a call, readable while they grow.
 
+import { visible } from "./text";
+
 export interface Argument {
   name: string;
   value: unknown;
 }
 
 /** How much of arguments that grow is read at each frame. */
-const LONGEST_READ = 20_000;
+export const LONGEST_READ = 20_000;
 
 /** What may stand unfinished at the end of an object, and of a list, and is left out. */
 const UNFINISHED: Record<string, RegExp> = {
@@ -82,7 +84,10 @@ export function oneLine(known: Argument[] | null, text: string, growing: boolean
   return { line: all.line, clipped: clipped || all.clipped };
 }
 
+/** What turns the direction of all that follows on the line. */
+const TURNS = /[\u202a-\u202e\u2066-\u2069]/g;
+
 function clip(text: string, most: number): { line: string; clipped: boolean } {
-  const line = text.replace(/\s+/g, " ").trim();
+  const line = text.replace(/\s+/g, " ").replace(TURNS, visible).trim();
   return line.length > most ? { line: `${line.slice(0, most - 1)}…`, clipped: true } : { line, clipped: false };
 }

@@ -3,6 +3,7 @@
 import { argumentsOf, valueText } from "./arguments";
 import { copyButton, growText, h, setText } from "./dom";
 import type { Call } from "./entries";
+import { visible } from "./text";
 
 const LONGEST_VALUE = 20_000;
 
@@ -46,11 +47,12 @@ export class ArgumentsView {
 
   private row(at: number, name: string): Row {
     const known = this.rows[at];
+    const shown = visible(name);
     if (known) {
-      setText(known.name, name);
+      setText(known.name, shown);
       return known;
     }
-    const row = { name: h("dt", {}, name), value: h("dd") };
+    const row = { name: h("dt", {}, shown), value: h("dd") };
     this.rows.push(row);
     this.list.append(row.name, row.value);
     return row;

@@ -1,168 +1,192 @@
-// A tool call: one quiet row that opens to its arguments and its result, and asks for approval.
+// A tool call: one quiet row that says what it does or did, opens to all of it, and asks for approval.
 
-import { approvalCard, decisionText, type CallActions } from "./approval_card";
-import { argumentsOf, oneLine, valueText } from "./arguments";
-import { ArgumentsView } from "./arguments_view";
+import { ApprovalView, type CallActions } from "./approval_card";
+import { argumentsOf, LONGEST_READ, oneLine, valueText } from "./arguments";
+import { CallBody } from "./call_body";
 import { h, icon, newId, setText } from "./dom";
-import type { Call, CallStatus } from "./entries";
-import type { AudioPart, Content, ImageBlock, PicturePart } from "./protocol";
-import { audioElement, imageElement, releaseAudio, resultElement, textOf } from "./result_view";
+import type { Call } from "./entries";
+import { errorWords } from "./error_words";
+import { standingOf, standingWords, type Standing } from "./outcome";
+import type { Content } from "./protocol";
+import { releaseAudio, richElements, textOf } from "./result_view";
 import type { Store } from "./store";
-import { seconds } from "./text";
+import { seconds, visible } from "./text";
+import { phrase, type Phrase } from "./verbs";
 
-const VERBS: Record<CallStatus, string> = {
-  writing: "Calling",
-  waiting: "Wants to run",
-  running: "Running",
-  done: "Ran",
-  failed: "Failed:",
-  stopped: "Stopped:",
-};
-
-const ICONS: Partial<Record<CallStatus, string>> = {
+const ICONS: Partial<Record<Standing, string>> = {
+  queued: "clock",
   waiting: "hand",
   done: "check",
   failed: "alert",
   stopped: "pause",
+  denied: "cross",
+  unbegun: "pause",
 };
 
 const LONG_ARGUMENTS = 200;
 const LONGEST_TOOLTIP = 1_000;
+const LONGEST_LINE = 300;
 
 export class CallView {
   readonly element = h("div", { class: "yna-call" });
   private readonly mark = h("span", { class: "yna-call-mark" });
   private readonly verb = h("span", { class: "yna-call-verb" });
   private readonly name = h("span", { class: "yna-call-name" });
+  private readonly what = h("span", { class: "yna-call-what" }, this.verb, " ", this.name);
   private readonly source = h("span", { class: "yna-call-source" });
   private readonly summary = h("span", { class: "yna-call-summary" });
   private readonly time = h("span", { class: "yna-call-time" });
   private readonly row: HTMLButtonElement;
-  private readonly body = h("div", { class: "yna-call-body", hidden: true });
-  private readonly media = h("div", { class: "yna-call-images", hidden: true });
-  private readonly progressText = h("div");
-  private readonly bar = h("progress", { class: "yna-progress", max: "1", label: "Progress" });
-  private readonly progress = h("div", { class: "yna-call-progress", hidden: true }, this.progressText, this.bar);
-  private readonly decision = h("p", { class: "yna-call-decision" });
-  private args: ArgumentsView | null = null;
-  private result: HTMLElement | null = null;
-  private resultOf: Content[] | null = null;
+  private readonly problem = h("p", { class: "yna-call-problem", hidden: true });
+  private readonly place = h("div", { class: "yna-call-body", hidden: true });
+  private readonly rich = h("div", { class: "yna-call-rich", hidden: true });
+  private body: CallBody | null = null;
+  private progress: ProgressLine | null = null;
   private summaryOf: unknown = undefined;
-  private approval: HTMLElement | null = null;
-  private approvalOf: string | null = null;
-  private status: CallStatus | null = null;
+  private approval: ApprovalView | null = null;
+  private standing: Standing | null = null;
+  /** Why it waits for others of its batch; empty where it does not. */
+  private turn = "";
   private shownContent: Content[] | null = null;
   private ticking: ReturnType<typeof setInterval> | undefined;
 
   constructor(
-    private readonly call: Call,
+    readonly call: Call,
     private readonly store: Store,
     private readonly actions: CallActions,
   ) {
-    this.body.id = newId();
+    this.place.id = newId();
     this.row = h(
       "button",
       {
         class: "yna-call-row",
         "aria-expanded": "false",
-        "aria-controls": this.body.id,
+        "aria-controls": this.place.id,
         onclick: () => this.toggle(),
       },
       this.mark,
-      this.verb,
-      this.name,
+      this.what,
       this.source,
       this.summary,
       this.time,
       icon("chevron"),
     );
-    this.element.append(this.row, this.progress, this.body, this.media);
+    this.element.append(this.row, this.problem, this.place, this.rich);
     this.update();
+  }
+
+  /** Its tool's name for people. */
+  get label(): string {
+    return visible(this.store.label(this.call.name));
   }
 
   dispose(): void {
     clearInterval(this.ticking);
-    releaseAudio(this.media);
+    releaseAudio(this.rich);
   }
 
   update(): void {
     const { call } = this;
-    if (this.status !== call.status) {
-      this.status = call.status;
-      this.element.dataset["status"] = call.status;
-      const name = ICONS[call.status];
-      this.mark.replaceChildren(name ? icon(name) : h("span", { class: "yna-spinner", "aria-hidden": "true" }));
+    const standing = standingOf(call, this.turn !== "");
+    const turned = this.standing !== standing;
+    if (turned) {
+      this.standing = standing;
+      this.element.dataset["status"] = standing;
+      this.mark.replaceChildren(markOf(standing));
     }
-    setText(this.verb, call.note ? "Not run:" : VERBS[call.status]);
-    setText(this.name, this.store.label(call.name));
-    if (this.name.title !== call.name) this.name.title = call.name;
-    const source = this.store.source(call);
+    const { verb, name } = this.phrase(standing);
+    setText(this.verb, verb);
+    setText(this.name, name);
+    const known = visible(call.name);
+    if (this.what.title !== known) this.what.title = known;
+    const source = visible(this.store.source(call));
     setText(this.source, source);
     this.source.hidden = source === "";
     this.showSummary();
-    this.showTime();
+    this.showTime(standing);
     this.showProgress();
-    if (call.content !== this.shownContent) {
-      this.shownContent = call.content;
-      this.showMedia();
-    }
-    if (!this.body.hidden) this.fillBody();
+    const ended = call.content !== this.shownContent;
+    this.shownContent = call.content;
+    if (turned || ended) this.showProblem(standing);
+    if (ended) this.showRich();
+    this.body?.update();
     this.showApproval();
   }
 
-  private toggle(): void {
-    const open = this.body.hidden;
-    this.body.hidden = !open;
-    this.row.setAttribute("aria-expanded", String(open));
-    if (open) this.fillBody();
+  /** Have it wait for others of its batch, or not. */
+  queue(turn: string): void {
+    if (this.turn === turn) return;
+    this.turn = turn;
+    this.update();
   }
 
-  private showTime(): void {
+  private phrase(standing: Standing): Phrase {
+    const { call, label } = this;
+    return call.note ? { verb: "Not run:", name: label } : phrase(label, standing);
+  }
+
+  private toggle(): void {
+    const open = this.body === null;
+    this.place.hidden = !open;
+    this.row.setAttribute("aria-expanded", String(open));
+    this.element.classList.toggle("yna-open", open);
+    this.body = open ? new CallBody(this.place, this.call, this.store.source(this.call)) : null;
+    if (!open) this.place.replaceChildren();
+  }
+
+  private showTime(standing: Standing): void {
     const { call } = this;
     const long = call.status === "writing" && call.argsText.length > LONG_ARGUMENTS;
-    if (long) setText(this.time, `${call.argsText.length.toLocaleString()} characters`);
-    else if (call.status !== "running") setText(this.time, call.duration === null ? "" : seconds(call.duration));
+    const runs = standing === "running";
+    if (standing === "queued") setText(this.time, this.turn);
+    else if (long) setText(this.time, `${call.argsText.length.toLocaleString()} characters`);
+    else if (!runs) setText(this.time, standing === "denied" || standing === "unbegun" || call.duration === null ? "" : seconds(call.duration));
     else if (this.ticking === undefined) setText(this.time, "");
-    if (call.status === "running" && this.ticking === undefined) {
+    if (runs && this.ticking === undefined) {
       this.ticking = setInterval(() => {
         const passed = (Date.now() - this.call.startedAt) / 1000;
-        if (this.call.status === "running" && passed > 1) this.time.textContent = `${Math.round(passed)} s`;
+        if (passed > 1) this.time.textContent = `${Math.round(passed)} s`;
       }, 1_000);
-    } else if (call.status !== "running") {
+    } else if (!runs) {
       clearInterval(this.ticking);
       this.ticking = undefined;
     }
   }
 
   private showProgress(): void {
-    const { content, progress } = this.call.progress ?? { content: [], progress: null };
-    const text = textOf(content);
-    this.progress.hidden = (text === "" && progress === null) || this.call.status !== "running";
-    if (this.progress.hidden) return;
-    setText(this.progressText, text.length > 400 ? `…${text.slice(-400)}` : text);
-    this.bar.hidden = progress === null;
-    if (progress !== null) this.bar.value = progress;
+    const told = this.call.status === "running" ? this.call.progress : null;
+    const text = textOf(told?.content ?? []);
+    const share = told?.progress ?? null;
+    if (text === "" && share === null) {
+      this.progress?.element.remove();
+      this.progress = null;
+      return;
+    }
+    if (!this.progress) {
+      this.progress = new ProgressLine();
+      this.row.after(this.progress.element);
+    }
+    this.progress.show(text, share);
   }
 
-  private showMedia(): void {
+  /** What went wrong, on one line; the opened card has all of it. */
+  private showProblem(standing: Standing): void {
     const { call } = this;
-    const parts = call.details?.parts ?? [];
-    const images = [
-      ...(call.content ?? []).filter((block): block is ImageBlock => block.type === "image"),
-      ...parts.filter((part): part is PicturePart => part.type === "picture"),
-    ];
-    const audios = parts.filter((part): part is AudioPart => part.type === "audio");
-    releaseAudio(this.media);
-    this.media.hidden = images.length + audios.length === 0;
-    this.media.replaceChildren(
-      ...images.map((image) => imageElement(image, `Image from ${call.name}`)),
-      ...audios.map((audio) => audioElement(audio, this.actions.audio)),
-    );
+    const failure = standing === "failed" ? textOf(call.content ?? []).slice(0, 4 * LONGEST_LINE) : "";
+    const text = failure ? errorWords(failure).message : standingWords(call, standing);
+    setText(this.problem, visible(text.replace(/\s+/g, " ").slice(0, LONGEST_LINE)));
+    this.problem.hidden = this.problem.textContent === "";
+  }
+
+  private showRich(): void {
+    releaseAudio(this.rich);
+    this.rich.replaceChildren(...richElements(this.call, this.label, this.actions.audio));
+    this.rich.hidden = this.rich.childElementCount === 0;
   }
 
   private showSummary(): void {
     const { call } = this;
-    const shown = call.raw ?? call.args ?? call.argsText;
+    const shown = call.raw ?? call.args ?? call.argsText.slice(0, LONGEST_READ);
     if (this.summaryOf === shown) return;
     this.summaryOf = shown;
     const growing = call.status === "writing";
@@ -173,40 +197,32 @@ export class CallView {
     this.summary.title = !clipped ? "" : all.length > LONGEST_TOOLTIP ? `${all.slice(0, LONGEST_TOOLTIP)}…` : all;
   }
 
-  private fillBody(): void {
-    const { call } = this;
-    if (!this.args) {
-      this.args = new ArgumentsView(call);
-      this.body.append(this.args.element, this.decision);
-    }
-    this.args.update();
-    setText(this.decision, call.note || decisionText(call));
-    this.decision.hidden = this.decision.textContent === "";
-    if (call.content === this.resultOf) return;
-    this.resultOf = call.content;
-    this.result?.remove();
-    this.result = call.content ? resultElement(call.content, call.details, resultTitle(call)) : null;
-    if (this.result) this.body.append(this.result);
-  }
-
   private showApproval(): void {
-    const request = this.call.approval;
-    if (!request) {
-      this.approval?.remove();
-      this.approval = this.approvalOf = null;
-      return;
+    const { call } = this;
+    if (!this.approval && (call.approval || call.decision)) {
+      const label = call.approval?.label || this.store.label(call.name);
+      this.approval = new ApprovalView(call, label, this.actions, "to run");
+      this.element.append(this.approval.element);
     }
-    if (this.approvalOf === request.request_id) return;
-    this.approval?.remove();
-    this.approvalOf = request.request_id;
-    const label = this.store.label(this.call.name);
-    const from = request.source === "python" ? "" : ` from ${request.source}`;
-    this.approval = approvalCard(this.call, label, `Allow ${label}${from} to run?`, this.actions);
-    this.element.append(this.approval);
+    this.approval?.update();
   }
 }
 
-function resultTitle(call: Call): string {
-  if (call.note) return "What the model is told";
-  return call.status === "failed" ? "Error" : "Result";
+/** The sign of a status. */
+export function markOf(standing: Standing): Element {
+  const name = ICONS[standing];
+  return name ? icon(name) : h("span", { class: "yna-spinner", "aria-hidden": "true" });
+}
+
+/** What a running call tells of itself. */
+class ProgressLine {
+  private readonly text = h("div");
+  private readonly bar = h("progress", { class: "yna-progress", max: "1", label: "Progress" });
+  readonly element = h("div", { class: "yna-call-progress" }, this.text, this.bar);
+
+  show(text: string, share: number | null): void {
+    setText(this.text, text.length > 400 ? `…${text.slice(-400)}` : text);
+    this.bar.hidden = share === null;
+    if (share !== null) this.bar.value = share;
+  }
 }

@@ -5,14 +5,31 @@ import type { Batch, ModelProxy, PageEvent, Refusal, Snapshot } from "./protocol
 export type Status = "connecting" | "ready" | "busy" | "disconnected";
 
 const HEARTBEAT = 5_000;
-const PATIENCE = 3_000;
+/** Milliseconds without an answer after which the kernel is busy; in mid-run also those of silence before asking. */
+const PATIENCE = 2_000;
+const RUN_PATIENCE = 1_500;
+const TICK = 500;
+const SEND_AGAIN = 3_000;
 const ASK_AGAIN = 1_000;
+const LOST = { code: "DISCONNECTED", message: "The kernel is gone.", hint: "Run the cell again." };
+
+/** What a request asked for, told just before it is accepted. */
+export type Reply = Extract<PageEvent, { type: "file" | "taken_back" }>;
 
 interface Pending {
   message: Record<string, unknown>;
+  buffers: ArrayBuffer[];
   sentAt: number;
-  accept: () => void;
+  reply: Reply | null;
+  accept: (reply: Reply | null) => void;
   refuse: (refusal: Refusal) => void;
+}
+
+interface Part {
+  text: Promise<string>;
+  sentAt: number;
+  resolve: (text: string) => void;
+  reject: (reason: unknown) => void;
 }
 
 export class Connection {
@@ -22,6 +39,7 @@ export class Connection {
   onEvents: (events: PageEvent[]) => void = () => {};
   onSnapshot: (snapshot: Snapshot) => void = () => {};
   onStatus: () => void = () => {};
+  isRunning: () => boolean = () => false;
 
   private seq = 0;
   private views = 0;
@@ -31,7 +49,7 @@ export class Connection {
   private tickets = 0;
   private readonly name = Math.random().toString(36).slice(2, 10);
   private readonly pending = new Map<string, Pending>();
-  private readonly parts = new Map<string, ((text: string) => void)[]>();
+  private readonly parts = new Map<string, Part>();
   private readonly loading = new Map<string, Promise<string>>();
   private readonly loaded = new Map<string, string>();
 
@@ -46,7 +64,7 @@ export class Connection {
     this.views += 1;
     if (this.views === 1) {
       this.hello();
-      this.timer = setInterval(() => this.beat(), 1_000);
+      this.timer = setInterval(() => this.beat(), TICK);
       document.addEventListener("visibilitychange", this.onVisible);
     }
     return () => {
@@ -58,16 +76,19 @@ export class Connection {
     };
   }
 
-  /** Ask for something that is answered; the promise of a refusal is rejected with it. */
-  request(message: Record<string, unknown>): Promise<void> {
+  /**
+   * Ask for something that is answered; the promise of a refusal is rejected with it.
+   * What must not stand in the message itself, such as a key, goes in `buffers`.
+   */
+  request(message: Record<string, unknown>, buffers: ArrayBuffer[] = []): Promise<Reply | null> {
     this.tickets += 1;
     const ticket = `${this.name}-${this.tickets}`;
     return new Promise((accept, refuse) => {
       const full = { ...message, ticket };
       const now = Date.now();
-      this.pending.set(ticket, { message: full, sentAt: now, accept, refuse });
+      this.pending.set(ticket, { message: full, buffers, sentAt: now, reply: null, accept, refuse });
       this.waitingSince ??= now;
-      this.send(full);
+      this.send(full, buffers);
     });
   }
 
@@ -78,15 +99,14 @@ export class Connection {
 
   /** The text of a part of the front end. */
   part(name: string): Promise<string> {
-    return new Promise((resolve) => {
-      const waiting = this.parts.get(name);
-      if (waiting) {
-        waiting.push(resolve);
-      } else {
-        this.parts.set(name, [resolve]);
-        this.send({ type: "load_part", name });
-      }
-    });
+    const known = this.parts.get(name);
+    if (known) return known.text;
+    if (this.status === "disconnected") return Promise.reject(LOST);
+    const part = { sentAt: Date.now() } as Part;
+    part.text = new Promise((resolve, reject) => Object.assign(part, { resolve, reject }));
+    this.parts.set(name, part);
+    this.send({ type: "load_part", name });
+    return part.text;
   }
 
   /** A recording in base64, by its key. */
@@ -127,16 +147,19 @@ export class Connection {
   }
 
   private lastBeat = 0;
+  private lastHeard = 0;
 
   private beat(now = false): void {
     const time = Date.now();
     if (!this.synced && time - this.asked > HEARTBEAT) this.hello();
-    if (now || time - this.lastBeat >= HEARTBEAT) {
+    const running = this.isRunning();
+    const silent = running && this.waitingSince === null && time - this.lastHeard >= RUN_PATIENCE;
+    if (now || silent || time - this.lastBeat >= HEARTBEAT) {
       this.lastBeat = time;
       this.waitingSince ??= time;
       this.send({ type: "heartbeat", last_seq: this.seq, page: this.name });
     }
-    if (this.waitingSince !== null && time - this.waitingSince > PATIENCE) this.set("busy");
+    if (this.waitingSince !== null && time - this.waitingSince >= (running ? RUN_PATIENCE : PATIENCE)) this.set("busy");
   }
 
   /** The host says that something happened to the connection: believe it when nothing answers. */
@@ -154,16 +177,17 @@ export class Connection {
     if (this.status === status || (this.status === "disconnected" && status === "busy")) return;
     this.status = status;
     if (status === "disconnected") {
-      const lost = { code: "DISCONNECTED", message: "The kernel is gone.", hint: "Run the cell again." };
-      for (const [ticket, waiting] of this.pending) waiting.refuse({ ticket, ...lost });
+      for (const [ticket, waiting] of this.pending) waiting.refuse({ ticket, ...LOST });
       this.pending.clear();
+      for (const part of this.parts.values()) part.reject(LOST);
+      this.parts.clear();
     }
     this.onStatus();
   }
 
-  private send(message: Record<string, unknown>): void {
+  private send(message: Record<string, unknown>, buffers: ArrayBuffer[] = []): void {
     try {
-      this.model.send(message);
+      this.model.send(message, undefined, buffers);
     } catch (error) {
       console.warn("The kernel cannot be reached.", error);
       this.set("disconnected");
@@ -173,15 +197,18 @@ export class Connection {
   private receive(batch: Batch): void {
     if (typeof batch?.seq !== "number" || !Array.isArray(batch.events)) return;
     this.waitingSince = null;
+    this.lastHeard = Date.now();
     this.set("ready");
     this.reply(batch.events);
-    if (this.synced && batch.seq === this.seq + 1) {
+    const renewed = batch.snapshot !== undefined && batch.events.some((event) => event.type === "renewed");
+    if (this.synced && batch.seq === this.seq + 1 && !renewed) {
       this.seq = batch.seq;
       this.onEvents(batch.events);
     } else if (batch.snapshot) {
       this.seq = batch.seq;
       this.synced = true;
       this.onSnapshot(batch.snapshot);
+      this.onEvents(batch.events.filter(({ type }) => type === "notice")); // it stands in no snapshot
     } else if (!this.synced || batch.seq > this.seq) {
       this.resync();
     }
@@ -191,15 +218,19 @@ export class Connection {
   private reply(events: PageEvent[]): void {
     for (const event of events) {
       if (event.type === "accepted") {
-        this.take(event.ticket)?.accept();
+        const waiting = this.take(event.ticket);
+        waiting?.accept(waiting.reply);
       } else if (event.type === "refused") {
         const waiting = this.take(event.ticket);
         if (waiting) waiting.refuse(event);
         else console.warn(event.message, event.hint);
+      } else if (event.type === "file" || event.type === "taken_back") {
+        const waiting = this.pending.get(event.ticket);
+        if (waiting) waiting.reply = event;
       } else if (event.type === "audio") {
         this.loaded.set(event.key, event.data);
       } else if (event.type === "part") {
-        for (const resolve of this.parts.get(event.name) ?? []) resolve(event.text);
+        this.parts.get(event.name)?.resolve(event.text);
         this.parts.delete(event.name);
       }
     }
@@ -215,9 +246,14 @@ export class Connection {
   private askAgain(): void {
     const now = Date.now();
     for (const waiting of this.pending.values()) {
-      if (now - waiting.sentAt < PATIENCE) continue;
+      if (now - waiting.sentAt < SEND_AGAIN) continue;
       waiting.sentAt = now;
-      this.send(waiting.message);
+      this.send(waiting.message, waiting.buffers);
+    }
+    for (const [name, part] of this.parts) {
+      if (now - part.sentAt < SEND_AGAIN) continue;
+      part.sentAt = now;
+      this.send({ type: "load_part", name });
     }
   }
 }

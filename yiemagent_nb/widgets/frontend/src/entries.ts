@@ -5,6 +5,7 @@ import type {
   ApprovalRequest,
   AssistantBlock,
   AssistantMessage,
+  Branch,
   Content,
   DeltaKind,
   ErrorText,
@@ -37,10 +38,12 @@ export interface Entry {
   message: AssistantMessage | null;
   error: ErrorText | null;
   note: string;
+  /** Where the conversation branches at this message. */
+  branch: Branch | null;
   question: Asked | null;
   /** What asks for approval and is no call of an answer. */
   request: Call | null;
-  /** Seconds from the person's message to the end of the answer, where both were seen. */
+  /** Seconds from the beginning of the run to the end of the answer, where they are known. */
   seconds: number | null;
 }
 
@@ -69,6 +72,7 @@ export interface Call {
   details: ResultDetails | null;
   progress: Progress | null;
   duration: number | null;
+  /** When it was seen to start, in milliseconds; 0 where it was not. */
   startedAt: number;
   approval: ApprovalRequest | null;
   decision: { choice: ApprovalChoice; reason: string } | null;
@@ -92,7 +96,7 @@ export function begin(calls: Map<string, Call>, id: string, name: string): Call 
     details: null,
     progress: null,
     duration: null,
-    startedAt: Date.now(),
+    startedAt: 0,
     approval: null,
     decision: null,
   };
@@ -121,7 +125,7 @@ export function settle(call: Call, { is_error: isError, duration, content, detai
 }
 
 export function newEntry(role: Entry["role"], id: string | null, index: number): Entry {
-  return { role, id, index, live: false, blocks: [], message: null, error: null, note: "", question: null, request: null, seconds: null };
+  return { role, id, index, live: false, blocks: [], message: null, error: null, note: "", branch: null, question: null, request: null, seconds: null };
 }
 
 export function newBlock(kind: Block["kind"], text: string): Block {
@@ -133,4 +137,22 @@ export function contentBlock(content: Exclude<AssistantBlock, { type: "function"
   const block = newBlock(content.type, content.text);
   if (content.type === "reasoning") block.seconds = content.seconds ?? null;
   return block;
+}
+
+/** Whether two entries of the history show the same; where it branches may differ. */
+export function sameEntry(one: Entry, other: Entry): boolean {
+  if (one.role !== other.role || [one, other].some(goesOn)) return false;
+  return shown(one) === shown(other);
+}
+
+function goesOn(entry: Entry): boolean {
+  return entry.live || entry.blocks.some(({ call }) => call && isOpen(call));
+}
+
+function shown({ blocks, message, error, note }: Entry): string {
+  const parts = blocks.map(({ kind, text, image, call }) => {
+    if (!call) return [kind, text, image];
+    return [kind, call.id, call.name, call.status, call.args, call.raw, call.note, call.content, call.details];
+  });
+  return JSON.stringify([parts, message?.stop_reason, message?.error_message, message?.took, error, note]);
 }

@@ -1,18 +1,22 @@
 // One entry of the transcript: what a person said, what the agent answered, a note, an error.
 
 import type { CallActions } from "./approval_card";
+import { BranchPicker } from "./branch_picker";
+import { CallGroups, type Item } from "./call_group";
 import { CallView } from "./call_view";
-import { copyButton, h, icon } from "./dom";
+import { growText, h, icon, setText } from "./dom";
 import type { Block, Call, Entry } from "./entries";
+import { growingImage } from "./images";
 import { MarkdownView } from "./markdown";
-import type { ErrorText, Took } from "./protocol";
+import { AgainButton, copyAction, type MessageActions } from "./message_actions";
+import type { ErrorText } from "./protocol";
 import { QuestionView, type QuestionActions } from "./question_view";
 import { RequestView } from "./request_view";
-import { imageElement } from "./result_view";
+import { SaidView } from "./said_view";
 import type { Store } from "./store";
 import { seconds } from "./text";
 
-export type Actions = CallActions & QuestionActions;
+export type Actions = CallActions & QuestionActions & MessageActions;
 
 interface Part {
   element: HTMLElement;
@@ -26,28 +30,21 @@ export interface EntryView {
   /** Show the entry as it is now; returns whether all of it is shown. */
   update(): boolean;
   updateCall(call: Call): void;
+  /** The element of one of its calls. */
+  callElement?(call: Call): HTMLElement | undefined;
+  /** Show what may be done with it while a run goes on, or none does. */
+  refresh?(running: boolean): void;
   dispose(): void;
 }
 
 export function entryView(entry: Entry, store: Store, actions: Actions): EntryView {
   if (entry.role === "assistant") return new AnswerView(entry, store, actions);
+  if (entry.role === "user") return new SaidView(entry, actions, store.running);
   if (entry.question) return new QuestionView(entry.question, actions);
-  if (entry.request) return new RequestView(entry.request, store.label(entry.request.name), actions);
-  return plainView(entry);
-}
-
-function plainView(entry: Entry): EntryView {
-  let element: HTMLElement;
-  if (entry.role === "user") {
-    const parts = entry.blocks.map((block) =>
-      block.image ? imageElement(block.image, "Image you sent") : h("div", { class: "yna-said" }, block.text),
-    );
-    element = h("div", { class: "yna-entry yna-user" }, h("span", { class: "yna-hidden" }, "You said:"), ...parts);
-  } else if (entry.error) {
-    element = h("div", { class: "yna-entry" }, errorCard(entry.error));
-  } else {
-    element = h("div", { class: "yna-entry yna-note" }, entry.note);
-  }
+  if (entry.request) return new RequestView(entry.request, entry.request.approval?.label || store.label(entry.request.name), actions);
+  const element = entry.error
+    ? h("div", { class: "yna-entry" }, errorCard(entry.error))
+    : h("div", { class: "yna-entry yna-note" }, h("span", {}, entry.note));
   return { element, update: () => true, updateCall: () => {}, dispose: () => {} };
 }
 
@@ -57,6 +54,7 @@ class AnswerView implements EntryView {
   /** Which blocks the parts were made of. */
   private readonly made: Pick<Block, "kind" | "call">[] = [];
   private readonly calls = new Map<Call, CallView>();
+  private readonly groups: CallGroups;
   private readonly waiting = h(
     "div",
     { class: "yna-waiting", label: "The model is thinking" },
@@ -65,19 +63,28 @@ class AnswerView implements EntryView {
     h("span"),
   );
   private settled = false;
+  private picker: BranchPicker | null = null;
+  private again: AgainButton | null = null;
+  private left: HTMLElement | null = null;
+  private readonly footer = h("div", { class: "yna-footer", hidden: true });
 
   constructor(
     private readonly entry: Entry,
     private readonly store: Store,
-    private readonly actions: CallActions,
+    private readonly actions: Actions,
   ) {
+    this.groups = new CallGroups(entry, store);
     this.update();
   }
 
   update(): boolean {
     const { entry } = this;
-    if (this.settled) return true;
+    if (this.settled) {
+      this.refresh(this.store.running);
+      return true;
+    }
     let whole = true;
+    let placed = entry.live;
     entry.blocks.forEach((block, at) => {
       let part = this.parts[at];
       const made = this.made[at];
@@ -90,8 +97,7 @@ class AnswerView implements EntryView {
         part = this.make(block);
         this.parts[at] = part;
         this.made[at] = { kind: block.kind, call: block.call };
-        const next = this.parts.slice(at + 1).find(Boolean);
-        this.element.insertBefore(part.element, next?.element ?? null);
+        placed = false;
       }
       const done = !entry.live || at < entry.blocks.length - 1;
       whole = part.update(block, done) && whole;
@@ -100,6 +106,7 @@ class AnswerView implements EntryView {
       part?.dispose?.();
       part?.element.remove();
     }
+    if (!placed) this.place();
     const empty = entry.live && entry.blocks.length === 0;
     if (empty) this.element.append(this.waiting);
     else this.waiting.remove();
@@ -108,11 +115,41 @@ class AnswerView implements EntryView {
     return whole;
   }
 
+  refresh(running: boolean): void {
+    if (!this.settled) return;
+    if (!running) this.offerAgain();
+    if (!this.picker && this.entry.branch) {
+      this.picker = new BranchPicker(this.entry, this.actions);
+      this.footer.prepend(this.picker.element);
+      this.footer.after(this.picker.problem.element);
+    }
+    this.picker?.refresh(running);
+    this.again?.refresh(running);
+    this.footer.hidden = this.footer.childElementCount === 0 || (this.footer.childElementCount === 1 && this.picker?.element.hidden === true);
+  }
+
   updateCall(call: Call): void {
     this.calls.get(call)?.update();
+    this.groups.update(call);
+  }
+
+  /** Put the parts in the order of their blocks, calls in groups. */
+  private place(): void {
+    const items: Item[] = [];
+    this.entry.blocks.forEach(({ call, kind, text }, at) => {
+      const element = this.parts[at]?.element;
+      const view = (call && this.calls.get(call)) ?? null;
+      if (element) items.push({ element, view, empty: kind !== "image" && text.trim() === "" });
+    });
+    this.groups.arrange(this.element, items);
+  }
+
+  callElement(call: Call): HTMLElement | undefined {
+    return this.calls.get(call)?.element;
   }
 
   dispose(): void {
+    this.groups.dispose();
     for (const part of this.parts) part?.dispose?.();
   }
 
@@ -120,7 +157,7 @@ class AnswerView implements EntryView {
     if (block.kind === "reasoning") return new ReasoningPart();
     if (block.kind === "tool_call") return this.makeCall(block);
     if (block.kind === "image" && block.image) {
-      return { element: h("div", {}, imageElement(block.image, "Image from the model")), update: () => true };
+      return { element: h("div", {}, growingImage(block.image, "Image from the model")), update: () => true };
     }
     return new TextPart();
   }
@@ -133,7 +170,7 @@ class AnswerView implements EntryView {
     return {
       element: view.element,
       update: () => {
-        view.update();
+        if (!this.entry.live) view.update(); // what changes until then is told by the call
         return true;
       },
       dispose: () => view.dispose(),
@@ -142,27 +179,63 @@ class AnswerView implements EntryView {
 
   private finish(): void {
     this.settled = true;
-    const { entry } = this;
+    const { entry, store, actions } = this;
     const { message } = entry;
-    if (entry.error) this.element.append(errorCard(entry.error));
-    const word = { aborted: "Stopped.", length: "Cut off: the answer reached its greatest length.", content_filter: "Ended by a content filter." }[
-      message?.stop_reason ?? ""
-    ];
-    const note = word ?? (entry.error ? null : message?.error_message);
-    if (note) this.element.append(h("p", { class: "yna-ending" }, note));
-    if (message && message.stop_reason !== "tool_calls") this.showFooter(message.took);
+    const ending = endingText(entry);
+    const stopped = message?.stop_reason === "aborted";
+    if (entry.error || stopped) this.again = new AgainButton("Retry", actions, () => entry.index);
+    if (entry.error) this.element.append(errorCard(entry.error, this.again));
+    if (ending) {
+      const words = h("p", { class: "yna-ending" }, ending);
+      this.element.append(h("div", { class: "yna-ending-row" }, words, stopped ? this.again?.element : null));
+    }
+    const whole = message && message.stop_reason !== "tool_calls";
+    if (whole && !this.again) this.again = new AgainButton("Regenerate", actions, () => store.firstAnswerTo(entry));
+    if (whole) this.fillFooter(message.took?.line ?? "", message.took?.details ?? "");
+    this.element.append(this.footer);
+    if (this.again) this.element.append(this.again.problem.element);
+    this.refresh(store.running);
   }
 
-  private showFooter(took: Took | null): void {
-    const text = this.entry.blocks
+  /** A run that ended with the calls of this answer is had anew from here: nothing else tells of an answer. */
+  private offerAgain(): void {
+    const { entry, store, actions } = this;
+    const open = store.endsWithCalls(entry);
+    if (open && !this.left) {
+      const broken = entry.blocks.some(({ call }) => call && call.status !== "done");
+      this.again = new AgainButton(broken ? "Retry" : "Regenerate", actions, () => (broken ? entry.index : store.firstAnswerTo(entry)));
+      this.left = h("div", { class: "yna-actions" }, this.again.element);
+      this.footer.before(this.left, this.again.problem.element);
+    }
+    if (this.left) this.left.hidden = !open;
+  }
+
+  private fillFooter(took: string, details: string): void {
+    const { entry, again } = this;
+    const text = entry.blocks
       .filter((block) => block.kind === "text")
       .map((block) => block.text)
       .join("\n\n");
-    const passed = this.entry.seconds === null ? "" : seconds(this.entry.seconds);
-    const line = [took?.line, passed].filter(Boolean).join(" · ");
-    if (!text && !line) return;
-    const copy = text ? copyButton(() => text, "Copy answer") : null;
-    this.element.append(h("div", { class: "yna-footer" }, line ? factsElement(line, took?.details ?? "") : null, copy));
+    const passed = entry.seconds === null || entry.error ? "" : seconds(entry.seconds);
+    const line = [took, passed].filter(Boolean).join(" · ");
+    const buttons = h("span", { class: "yna-actions" }, text ? copyAction("Copy answer", () => text) : null);
+    if (again && !this.element.contains(again.element)) buttons.append(again.element);
+    if (buttons.childElementCount > 0) this.footer.append(buttons);
+    if (line) this.footer.append(factsElement(line, details));
+  }
+}
+
+/** How an answer ended, where that is not as usual. */
+function endingText({ error, message }: Entry): string {
+  switch (message?.stop_reason) {
+    case "aborted":
+      return "Stopped.";
+    case "length":
+      return "Cut off: the answer reached its greatest length.";
+    case "content_filter":
+      return "Ended by a content filter.";
+    default:
+      return error ? "" : (message?.error_message ?? "");
   }
 }
 
@@ -182,45 +255,52 @@ class TextPart implements Part {
   }
 }
 
+/** What the model thought: its text while it is folded, which search looks through, and as markdown while it is open. */
 class ReasoningPart implements Part {
   private readonly name = h("span", { class: "yna-thought-name" });
-  private readonly text = h("div", { class: "yna-thought-text" });
-  readonly element = h(
-    "details",
-    { class: "yna-thought" },
-    h("summary", {}, icon("thought"), this.name, icon("chevron")),
-    this.text,
-  );
-  private shown = 0;
+  private readonly plain = h("div", { class: "yna-plain" });
+  private readonly view = new MarkdownView();
+  private readonly place = h("div", { class: "yna-thought-text" }, this.plain);
+  readonly element = h("details", { class: "yna-thought" }, h("summary", {}, icon("thought"), this.name, icon("chevron")), this.place);
+  private text = "";
+  private done = false;
+
+  constructor() {
+    this.element.addEventListener("toggle", () => this.show());
+  }
 
   update(block: Block, done: boolean): boolean {
+    this.text = block.text;
+    this.done = done;
     this.element.hidden = block.text === "";
     this.element.classList.toggle("yna-busy", !done);
     const time = block.seconds !== null && block.seconds >= 0.05 ? seconds(block.seconds) : "";
-    this.name.textContent = done ? (time ? `Thought for ${time}` : "Thought") : "Thinking…";
-    if (block.text.length < this.shown) {
-      this.text.textContent = "";
-      this.shown = 0;
-    }
-    if (block.text.length > this.shown) {
-      this.text.append(block.text.slice(this.shown));
-      this.shown = block.text.length;
-    }
-    return true;
+    const passed = block.seconds !== null && block.seconds >= 2 ? ` ${Math.round(block.seconds)} s` : "";
+    setText(this.name, done ? (time ? `Thought for ${time}` : "Thought") : `Thinking…${passed}`);
+    return this.show();
+  }
+
+  private show(): boolean {
+    const { open } = this.element;
+    const whole = !open || this.view.update(this.text, this.done);
+    const shown = open || this.view.source === this.text ? this.view.element : this.plain;
+    if (shown === this.plain) growText(this.plain, this.text);
+    if (this.place.firstChild !== shown) this.place.replaceChildren(shown);
+    return whole;
   }
 }
 
-function errorCard(error: ErrorText): HTMLElement {
+function errorCard(error: ErrorText, again: AgainButton | null = null): HTMLElement {
   return h(
     "div",
-    { class: "yna-error", role: "alert" },
+    { class: "yna-error" },
     icon("alert"),
     h(
       "div",
-      {},
+      { class: "yna-error-body" },
       h("p", { class: "yna-error-text" }, error.message),
       error.hint ? h("p", { class: "yna-error-hint" }, error.hint) : null,
-      error.code ? h("code", { class: "yna-error-code" }, error.code) : null,
+      h("div", { class: "yna-error-end" }, again?.element, error.code ? h("code", { class: "yna-error-code" }, error.code) : null),
     ),
   );
 }

@@ -4,7 +4,7 @@ import { ChatView } from "./chat";
 import { Connection } from "./connection";
 import { h } from "./dom";
 import { Header } from "./header";
-import { setMathLoader } from "./math";
+import { holdStyles, needPart, setPartSource } from "./parts";
 import type { ModelProxy } from "./protocol";
 import { Store } from "./store";
 
@@ -22,23 +22,31 @@ export default () => {
       store = new Store();
       connection = new Connection(model);
       connection.onEvents = (events) => store.apply(events);
-      connection.onSnapshot = (snapshot) => store.takeSnapshot(snapshot);
+      connection.onSnapshot = (snapshot) => {
+        needPart("markdown"); // so that it is there before the first answer
+        store.takeSnapshot(snapshot);
+      };
+      connection.isRunning = () => store.running;
       connection.onStatus = () => store.tell({ kind: "status" });
       store.onMismatch = () => connection.resync();
-      setMathLoader(() => connection.part("math"));
+      setPartSource((name) => connection.part(name));
     },
 
     render({ model, el }: Context): () => void {
-      const root = h("div", { class: "yna", "data-lm-suppress-shortcuts": "true" });
+      // A click beside what takes the keyboard leaves it with the widget, not with the host's shortcuts.
+      const root = h("div", { class: "yna", tabindex: "-1", "data-lm-suppress-shortcuts": "true" });
       root.style.setProperty("--yna-height", String(model.get("height")));
       const hiding = h("style");
+      const partStyles = h("style");
+      const release = holdStyles(partStyles);
       const lost = h("div", { class: "yna-lost", hidden: true });
       const header = model.get("_header") ? new Header(store, connection) : null;
       const panels = (model.get("_panel_names") as string[]).map((name) => {
-        if (name === "chat") return new ChatView(store, connection);
+        if (name === "chat") return new ChatView(store, connection, root);
         throw new Error(`This front end has no panel ${JSON.stringify(name)}.`);
       });
-      if (header) root.append(header.element);
+      if (header) root.append(header.element, header.panel);
+      if (header && panels[0]) header.element.append(panels[0].menu.element);
       root.append(lost);
       for (const panel of panels) root.append(panel.element);
 
@@ -61,15 +69,15 @@ export default () => {
       for (const name of ["keydown", "keyup", "keypress", "paste", "copy", "cut"]) {
         root.addEventListener(name, (event) => event.stopPropagation());
       }
-      el.append(hiding, root);
+      el.append(partStyles, hiding, root);
       refresh();
       const detach = connection.attach();
       return () => {
         unlisten();
         for (const panel of panels) panel.dispose();
         detach();
-        hiding.remove();
-        root.remove();
+        release();
+        for (const element of [partStyles, hiding, root]) element.remove();
       };
     },
   };

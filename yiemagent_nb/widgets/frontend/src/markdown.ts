@@ -1,83 +1,14 @@
-// Markdown of a model as nodes: marked, then the sanitiser, then what is ours put in its places.
-
-import { Marked, type TokenizerAndRendererExtension, type Tokens } from "marked";
+// Markdown of a model, as it grows. A part of its own makes the nodes; until it is there, text shows as it is written.
 
 import { BlockSplitter, needsWhole } from "./blocks";
-import { copyButton, h } from "./dom";
+import { copyButton, growText, h } from "./dom";
 import { highlightInto } from "./highlight";
+import type * as MarkdownPart from "./markdown_part";
 import { mathElement } from "./math";
-import { sanitize } from "./sanitize";
-
-// Code and formulas leave a place that is filled after sanitising. The name of a place cannot be
-// guessed, so a model cannot write one.
-const secret = crypto.getRandomValues(new Uint32Array(4)).join("-");
-let places: (() => Node)[] = [];
-
-function place(tag: "pre" | "code", make: () => Node): string {
-  places.push(make);
-  return `<${tag}>${secret}:${places.length - 1}</${tag}>`;
-}
-
-const DISPLAY = /^(?:\$\$([\s\S]+?)\$\$|\\\[([\s\S]+?)\\\])/;
-const INLINE = /^(?:\$(?![\s$])((?:\\.|[^\\$\n])+?)(?<!\s)\$(?!\d)|\\\(([\s\S]+?)\\\))/;
-
-interface MathToken extends Tokens.Generic {
-  tex: string;
-  display: boolean;
-}
-
-function mathExtension(name: string, level: "block" | "inline", rule: RegExp): TokenizerAndRendererExtension {
-  const begins = level === "block" ? /(?<=\n)(?:\$\$|\\\[)/ : /\$|\\[[(]/;
-  return {
-    name,
-    level,
-    start: (source: string) => {
-      const at = source.search(begins);
-      return at < 0 ? undefined : at;
-    },
-    tokenizer: (source: string) => {
-      const match = rule.exec(source);
-      const tex = match?.[1] ?? match?.[2];
-      if (!match || !tex) return undefined;
-      return { type: name, raw: match[0], tex: tex.trim(), display: rule === DISPLAY };
-    },
-    renderer: (token) => {
-      const { tex, display } = token as MathToken;
-      return place("code", () => mathElement(tex, display));
-    },
-  };
-}
-
-const marked = new Marked({
-  gfm: true,
-  async: false,
-  extensions: [
-    mathExtension("displayMath", "block", DISPLAY),
-    mathExtension("displayMathInText", "inline", DISPLAY),
-    mathExtension("math", "inline", INLINE),
-  ],
-  renderer: {
-    code: ({ text, lang }) => place("pre", () => codeBlock(text, language(lang ?? ""), true).element),
-    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
-  },
-});
+import { loadedPart, whenPart } from "./parts";
 
 function language(info: string): string {
   return /^[\w+#-]*/.exec(info.trim())?.[0]?.toLowerCase() ?? "";
-}
-
-/** Nodes for a piece of markdown. */
-export function renderMarkdown(text: string): DocumentFragment {
-  places = [];
-  const fragment = sanitize(marked.parse(text) as string);
-  const made = places;
-  for (const element of fragment.querySelectorAll("pre, code")) {
-    const content = element.textContent ?? "";
-    if (!content.startsWith(`${secret}:`)) continue;
-    const make = made[Number(content.slice(secret.length + 1))];
-    if (make) element.replaceWith(make());
-  }
-  return fragment;
 }
 
 interface CodeBlock {
@@ -99,14 +30,25 @@ function codeBlock(text: string, name: string, colours: boolean): CodeBlock {
   return { element: h("div", { class: "yna-code" }, bar, pre), code };
 }
 
+type Render = typeof MarkdownPart.renderMarkdown;
+
+const makers: MarkdownPart.Makers = {
+  code: (text, info) => codeBlock(text, language(info), true).element,
+  formula: mathElement,
+};
+
 /** Markdown that grows: finished blocks are rendered once, only the last one again. */
 export class MarkdownView {
   readonly element = h("div", { class: "yna-markdown" });
   private splitter = new BlockSplitter();
   private text = "";
+  private done = false;
+  /** How much of the text went into blocks. */
   private shown = 0;
   private open: HTMLElement | null = null;
   private fence: { code: HTMLElement; length: number } | null = null;
+  /** The text as it is written, while there is nothing that renders it. */
+  private plain: HTMLElement | null = null;
   /** Rendering that took long is not tried again at the next frame. */
   private notBefore = 0;
 
@@ -114,20 +56,26 @@ export class MarkdownView {
   update(text: string, done: boolean): boolean {
     const now = performance.now();
     if (!done && now < this.notBefore) return false;
-    const fresh = this.shown === 0 || !text.startsWith(this.text);
-    const added = text.slice(this.shown);
+    const render = loadedPart("markdown")?.renderMarkdown;
+    if (!text.startsWith(this.text) || (render && this.plain)) this.clear();
     this.text = text;
-    this.shown = text.length;
-    if (done && (fresh || needsWhole(text))) {
-      this.element.replaceChildren(block(text));
-      this.open = this.fence = null;
+    this.done = done;
+    if (!render) {
+      this.showPlain();
       return true;
     }
-    for (const closed of this.splitter.push(added)) {
-      this.settle();
-      this.element.append(block(closed));
+    if (done && (this.shown === 0 || needsWhole(text))) {
+      this.clear();
+      this.element.append(block(text, render));
+      this.shown = text.length;
+      return true;
     }
-    this.showOpen(done);
+    for (const closed of this.splitter.push(text.slice(this.shown))) {
+      this.settle();
+      this.element.append(block(closed, render));
+    }
+    this.shown = text.length;
+    this.showOpen(done, render);
     this.notBefore = performance.now() + 3 * (performance.now() - now);
     return true;
   }
@@ -137,12 +85,28 @@ export class MarkdownView {
     return this.text;
   }
 
+  private clear(): void {
+    this.element.replaceChildren();
+    this.splitter = new BlockSplitter();
+    this.shown = 0;
+    this.open = this.fence = this.plain = null;
+  }
+
+  private showPlain(): void {
+    if (!this.plain) {
+      this.plain = h("div", { class: "yna-plain" });
+      this.element.append(this.plain);
+      whenPart("markdown", this.element, () => this.update(this.text, this.done));
+    }
+    growText(this.plain, this.text);
+  }
+
   private settle(): void {
     this.open?.remove();
     this.open = this.fence = null;
   }
 
-  private showOpen(done: boolean): void {
+  private showOpen(done: boolean, render: Render): void {
     const fence = done ? null : this.splitter.openFence();
     if (fence && this.open && this.fence) {
       this.fence.code.append(fence.code.slice(this.fence.length));
@@ -156,14 +120,14 @@ export class MarkdownView {
       this.fence = { code, length: fence.code.length };
       this.open = h("div", { class: "yna-block" }, element);
     } else {
-      this.open = block(this.splitter.open);
+      this.open = block(this.splitter.open, render);
     }
     this.element.append(this.open);
   }
 }
 
-function block(text: string): HTMLElement {
+function block(text: string, render: Render): HTMLElement {
   const element = h("div", { class: "yna-block" });
-  element.append(renderMarkdown(text));
+  element.append(render(text, makers));
   return element;
 }

@@ -43,9 +43,16 @@ export interface ErrorText {
   code: string;
 }
 
+/** Where the conversation branches: which of how many branches this is. */
+export interface Branch {
+  position: number;
+  count: number;
+}
+
 export interface UserMessage {
   role: "user";
   content: Content[];
+  branch?: Branch;
 }
 
 /** What a result has beside text and images; yiemagent_nb/widgets/tool_details.py describes the parts. */
@@ -118,7 +125,10 @@ export interface AssistantMessage {
   stop_reason: string;
   error_message?: string | null;
   took: Took | null;
+  /** Since its run began. */
+  seconds?: number | null;
   error: ErrorText | null;
+  branch?: Branch;
 }
 
 export interface ToolResultMessage {
@@ -143,11 +153,14 @@ export interface ApprovalRequest {
   request_id: string;
   call_id: string;
   name: string;
+  label: string;
   args: Record<string, unknown>;
   /** Stands for arguments that are too long to be edited here. */
   args_text: string | null;
   source: string;
   description: string;
+  /** What its source says of it, in words such as "destructive". */
+  hints: string[];
 }
 
 export interface QuestionField {
@@ -177,9 +190,56 @@ export type QuestionAction = "accept" | "decline" | "cancel";
 
 export type ApprovalChoice = "allow_once" | "allow_session" | "allow_edited" | "deny";
 
+/** A message that waits; it is named by its key. */
+export interface Queued {
+  key: string;
+  text: string;
+  /** How many images it has. */
+  images: number;
+  /** The names of its files. */
+  files: string[];
+}
+
 export interface Queue {
-  steering: string[];
-  follow_ups: string[];
+  steering: Queued[];
+  follow_ups: Queued[];
+}
+
+/** A file that a person adds, in base64. */
+export interface Attachment {
+  name: string;
+  mime_type: string;
+  data: string;
+}
+
+export interface SlashCommand {
+  name: string;
+  description: string;
+  /** What the words behind it are; empty where it takes none. */
+  takes: string;
+}
+
+export interface Usage {
+  /** Tokens of the newest request and its answer. */
+  context: number | null;
+  /** How many tokens the model takes. */
+  window: number | null;
+  /** What was spent, in words. */
+  spent: string;
+}
+
+export interface Health {
+  state: "unknown" | "checking" | "ok" | "bad";
+  message: string;
+  hint: string;
+}
+
+/** What a person may start from when they add a backend. */
+export interface Preset {
+  key: string;
+  label: string;
+  base_url: string;
+  key_env: string;
 }
 
 export interface ToolInfo {
@@ -199,6 +259,15 @@ export interface Backend {
   key: string;
   note: string;
   thinking: Thinking;
+  model: string;
+  models: string[];
+  /** How many tokens the model takes. */
+  window: number | null;
+  health: Health;
+  /** Sampling parameters by name; null where the server decides. */
+  options: Record<string, number | null>;
+  options_note: string;
+  presets: Preset[];
 }
 
 export interface Thinking {
@@ -233,6 +302,8 @@ export interface ChatSnapshot {
   ended: ToolEnd[];
   running: boolean;
   queue: Queue;
+  usage: Usage;
+  commands: SlashCommand[];
   approvals: ApprovalRequest[];
   questions: Question[];
 }
@@ -279,6 +350,10 @@ export type PageEvent =
   | ({ type: "tool_update"; call_id: string } & Progress)
   | ({ type: "tool_end" } & ToolEnd)
   | ({ type: "queue" } & Queue)
+  | { type: "taken_back"; ticket: string; content: Content[] }
+  | ({ type: "usage" } & Usage)
+  | { type: "file"; ticket: string; name: string; mime_type: string; text: string }
+  | { type: "notice"; text: string }
   | ({ type: "approval" } & ApprovalRequest)
   | { type: "approval_done"; request_id: string; call_id: string; choice: ApprovalChoice; reason: string }
   | ({ type: "question" } & Question)
@@ -287,6 +362,7 @@ export type PageEvent =
   | ({ type: "backend" } & Backend)
   | ({ type: "error" } & ErrorText)
   | { type: "history"; start: number; messages: Message[] }
+  | { type: "renewed" }
   | { type: "accepted"; ticket: string }
   | ({ type: "refused" } & Refusal)
   | { type: "alive"; total: number }
@@ -301,7 +377,7 @@ export interface Batch {
 
 export interface ModelProxy {
   get(name: string): unknown;
-  send(content: unknown): void;
+  send(content: unknown, callbacks?: unknown, buffers?: ArrayBuffer[]): void;
   on(name: string, callback: (...args: never[]) => void): void;
   off(name?: string | null, callback?: ((...args: never[]) => void) | null): void;
 }

@@ -1,47 +1,31 @@
-// A server's question: its words, a form, and what to do with it. Settled, it is one quiet line.
+// A server's question, as long as it waits for an answer. Settled, it is one quiet line.
 
-import { h, icon } from "./dom";
+import { h } from "./dom";
 import type { Asked } from "./entries";
-import type { QuestionAction, Refusal } from "./protocol";
-import { FieldView } from "./question_field";
-import { quietLine } from "./request_view";
-import { webAddress } from "./sanitize";
+import { PartPlace } from "./part_place";
+import type { QuestionAction } from "./protocol";
+import { quietLine, settle } from "./settled";
 
 export interface QuestionActions {
-  answer(requestId: string, action: QuestionAction, content: Record<string, unknown> | null): Promise<void>;
+  answer(requestId: string, action: QuestionAction, content: Record<string, unknown> | null): Promise<unknown>;
 }
 
 const VERBS: Record<QuestionAction, string> = { accept: "Answered", decline: "Declined", cancel: "Dismissed" };
 
-const NOTE = "The words above are the server’s. Enter no passwords or keys: no server should ask for them.";
-
 export class QuestionView {
   readonly element = h("div", { class: "yna-entry yna-asks" });
-  private readonly problem = h("p", { class: "yna-problem", role: "alert", hidden: true });
-  private readonly fields: FieldView[];
-  private readonly card: HTMLElement;
   private settled = false;
-  private sending = false;
 
   constructor(
     private readonly asked: Asked,
-    private readonly actions: QuestionActions,
+    actions: QuestionActions,
   ) {
-    const { question } = asked;
-    this.fields = (question.fields ?? []).map((field) => new FieldView(field, asked.draft));
-    this.card = h(
-      "div",
-      { class: "yna-question", role: "group", label: `Question from ${question.source}` },
-      h("p", { class: "yna-question-title" }, icon("ask"), h("span", {}, h("b", {}, question.source), " asks")),
-      question.message ? h("blockquote", { class: "yna-question-words" }, question.message) : null,
-      ...this.fields.map((field) => field.element),
-      question.fields === null ? addressElement(question.url) : null,
-      this.problem,
-      this.buttons(),
-      h("p", { class: "yna-question-note" }, NOTE),
-    );
-    this.card.addEventListener("keydown", (event) => this.onKey(event));
-    this.element.append(this.card);
+    if (asked.action === null) {
+      const what = `The question from ${asked.question.source}`;
+      const place = new PartPlace("questions", what, (part) => new part.QuestionCard(asked, actions));
+      this.element.append(place.element);
+      place.open();
+    }
     this.update();
   }
 
@@ -49,75 +33,11 @@ export class QuestionView {
     const { action, question } = this.asked;
     if (action === null || this.settled) return true;
     this.settled = true;
-    const held = this.card.contains(document.activeElement);
-    const line = quietLine(`${VERBS[action]} ${question.source}’s question`, action === "accept");
-    line.tabIndex = -1;
-    this.element.replaceChildren(line);
-    if (held) line.focus({ preventScroll: true }); // so that keys still stop at the widget
+    settle(this.element, quietLine(`${VERBS[action]} ${question.source}’s question`, action === "accept"));
     return true;
   }
 
   updateCall(): void {}
 
   dispose(): void {}
-
-  private buttons(): HTMLElement {
-    const { fields, url } = this.asked.question;
-    const href = webAddress(url)?.href;
-    const button = (text: string, kind: string, action: () => void): HTMLElement =>
-      h("button", { class: `yna-button ${kind}`, onclick: action }, text);
-    return h(
-      "div",
-      { class: "yna-buttons" },
-      href ? h("a", { class: "yna-button yna-primary", href, target: "_blank", rel: "noopener noreferrer" }, "Open") : null,
-      fields ? button("Submit", "yna-primary", () => this.submit()) : null,
-      url ? button("Done", "", () => this.send("accept", null)) : null,
-      button("Decline", "", () => this.send("decline", null)),
-      url ? null : button("Dismiss", "yna-plain", () => this.send("cancel", null)),
-    );
-  }
-
-  private onKey(event: KeyboardEvent): void {
-    if (event.key === "Escape") event.stopPropagation(); // it closes a list of choices, and stops no run
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
-    if (!(event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement)) return;
-    event.preventDefault();
-    this.submit();
-  }
-
-  private submit(): void {
-    const content: Record<string, unknown> = Object.create(null);
-    const wrong = this.fields.filter((field) => !field.readInto(content));
-    if (wrong[0]) return wrong[0].focus();
-    this.send("accept", content);
-  }
-
-  private send(action: QuestionAction, content: Record<string, unknown> | null): void {
-    if (this.sending) return;
-    this.sending = true; // the buttons stay enabled, since a disabled one would lose the keyboard
-    this.complain("");
-    this.actions.answer(this.asked.question.request_id, action, content).catch((refusal: Refusal) => {
-      this.sending = false;
-      this.complain(`${refusal.message} ${refusal.hint}`.trim());
-    });
-  }
-
-  private complain(text: string): void {
-    this.problem.textContent = text;
-    this.problem.hidden = text === "";
-  }
-}
-
-/** Where a person is to go, its host in bold: the name before an @ is none. */
-function addressElement(url: string): HTMLElement {
-  if (!url) {
-    return h("p", {}, "This question is too large to be shown here. It can be answered in Python: see agent.questions.");
-  }
-  const address = webAddress(url);
-  if (!address) {
-    return h("div", {}, h("p", { class: "yna-url" }, url), h("p", { class: "yna-muted" }, "This is no address of the web, so it cannot be opened here."));
-  }
-  const { host, password, pathname, protocol, search, hash, username } = address;
-  const user = username || password ? `${username}${password && `:${password}`}@` : "";
-  return h("p", { class: "yna-url" }, `${protocol}//${user}`, h("b", {}, host), `${pathname}${search}${hash}`);
 }

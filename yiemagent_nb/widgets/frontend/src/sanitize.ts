@@ -2,6 +2,8 @@
 
 import DOMPurify from "dompurify";
 
+import { webAddress } from "./addresses";
+
 const TAGS = [
   ..."a abbr b blockquote br code del details div dd dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark".split(" "),
   ..."ol p pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul var".split(" "),
@@ -32,27 +34,6 @@ export function sanitize(html: string): DocumentFragment {
   for (const link of fragment.querySelectorAll("a")) secure(link);
   for (const image of fragment.querySelectorAll("img")) image.replaceWith(imageStandIn(image));
   return fragment;
-}
-
-/** The spans of a highlighter: nothing but spans with classes. */
-export function sanitizeSpans(html: string): DocumentFragment {
-  return purifier.sanitize(html, {
-    ALLOWED_TAGS: ["span"],
-    ALLOWED_ATTR: ["class"],
-    ALLOW_DATA_ATTR: false,
-    ALLOW_ARIA_ATTR: false,
-    RETURN_DOM_FRAGMENT: true,
-  });
-}
-
-/** An address that a person may open: http or https; null for any other. */
-export function webAddress(address: string): URL | null {
-  if (!/^https?:/i.test(address)) return null;
-  try {
-    return new URL(address);
-  } catch {
-    return null;
-  }
 }
 
 function isWebLink(address: string): boolean {

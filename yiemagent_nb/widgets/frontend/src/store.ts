@@ -1,9 +1,10 @@
 // What the page knows of the agent: the transcript, the calls, the queue.
 
-import { begin, contentBlock, isOpen, newBlock, newEntry, settle, type Call, type Entry } from "./entries";
+import { begin, contentBlock, isOpen, newBlock, newEntry, sameEntry, settle, type Call, type Entry } from "./entries";
 import type {
   ApprovalRequest,
   AssistantMessage,
+  Attachment,
   Backend,
   ChatSnapshot,
   ErrorText,
@@ -11,9 +12,11 @@ import type {
   PageEvent,
   Question,
   Queue,
+  SlashCommand,
   Snapshot,
   ToolInfo,
   Tools,
+  Usage,
 } from "./protocol";
 import { codePoints } from "./text";
 
@@ -33,6 +36,8 @@ export type Change =
   | { kind: "queue" }
   | { kind: "tools" }
   | { kind: "backend" }
+  | { kind: "usage" }
+  | { kind: "notice"; text: string }
   | { kind: "status" };
 
 export class Store {
@@ -46,16 +51,35 @@ export class Store {
   running = false;
   queue: Queue = { steering: [], follow_ups: [] };
   tools: Tools = { tools: [], suggestions: [] };
-  backend: Backend = { label: "", choices: [], key: "", note: "", thinking: { level: "off", levels: [], note: "" } };
+  usage: Usage = { context: null, window: null, spent: "" };
+  commands: SlashCommand[] = [];
+  backend: Backend = {
+    label: "",
+    choices: [],
+    key: "",
+    note: "",
+    thinking: { level: "off", levels: [], note: "" },
+    model: "",
+    models: [],
+    window: null,
+    health: { state: "unknown", message: "", hint: "" },
+    options: {},
+    options_note: "",
+    presets: [],
+  };
   /** A draft of a view that is gone. */
   draft = "";
+  /** The files of that draft. */
+  attached: (Attachment | File)[] = [];
   /** Called when what is here cannot be what is there. */
   onMismatch: () => void = () => {};
 
   private readonly listeners = new Set<(change: Change) => void>();
   private toolsByName = new Map<string, ToolInfo>();
   private live: Entry | null = null;
-  private runStartedAt: number | null = null;
+  /** Entries of before the snapshot by their index: one that comes again stays the same, and so does its view. */
+  private readonly former = new Map<number, Entry>();
+  /** Whether a snapshot has come. */
 
   listen(listener: (change: Change) => void): () => void {
     this.listeners.add(listener);
@@ -76,9 +100,45 @@ export class Store {
     return source === "python" ? "" : source;
   }
 
+  /**
+   * The first answer to what a person said before this entry, from which their answer can be had anew;
+   * null while earlier messages that may belong to it are not here.
+   */
+  firstAnswerTo(entry: Entry): number | null {
+    let first: number | null = null;
+    for (let at = this.entries.indexOf(entry); at >= 0; at -= 1) {
+      const each = this.entries[at];
+      if (each?.role === "user") return first;
+      if (each?.role === "assistant" && each.index >= 0) first = each.index;
+    }
+    return this.start === 0 ? first : null;
+  }
+
+  /** Whether nothing answers what a person said behind this answer, which calls tools. */
+  endsWithCalls(entry: Entry): boolean {
+    if (entry.message?.stop_reason !== "tool_calls") return false;
+    for (const { role } of this.entries.slice(this.entries.lastIndexOf(entry) + 1)) {
+      if (role === "user") return true;
+      if (role === "assistant" || role === "error") return false;
+    }
+    return true;
+  }
+
   /** Whether something waits for a person. */
   get waits(): boolean {
-    return this.asked.size > 0 || [...this.calls.values()].some((call) => call.approval);
+    return this.waiting > 0;
+  }
+
+  /** How many approvals and questions wait for a person. */
+  get waiting(): number {
+    let count = this.asked.size;
+    for (const call of this.calls.values()) if (call.approval) count += 1;
+    return count;
+  }
+
+  /** How many of them are questions. */
+  get questions(): number {
+    return [...this.asked.values()].filter((entry) => entry.question).length;
   }
 
   private takeTools(tools: Tools): void {
@@ -95,15 +155,16 @@ export class Store {
   }
 
   private takeChat(chat: ChatSnapshot): void {
-    this.entries = [];
+    for (const entry of this.entries) if (entry.index >= 0) this.former.set(entry.index, entry);
     this.calls.clear();
     this.live = null;
     this.start = chat.start;
     this.total = chat.total;
     this.running = chat.running;
-    this.runStartedAt = null;
     this.queue = chat.queue;
-    this.entries = this.read(chat.messages, chat.start, this.calls);
+    this.usage = chat.usage;
+    this.commands = chat.commands;
+    const read = this.read(chat.messages, chat.start, this.calls);
     const now = Date.now();
     for (const running of chat.calls) {
       const call = this.call(running.call_id, running.name);
@@ -132,10 +193,26 @@ export class Store {
         }
       }
       this.live = entry;
-      this.entries.push(entry);
     }
-    this.entries.push(...asked);
     if (!chat.running) this.stopCalls();
+    this.entries = [...this.keepKnown(read), ...(this.live ? [this.live] : []), ...asked];
+  }
+
+  /** Entries, with those in place of them that were here before and are the same. */
+  private keepKnown(entries: Entry[]): Entry[] {
+    const kept = entries.map((entry) => {
+      const known = this.former.get(entry.index);
+      this.former.delete(entry.index);
+      if (!known || !sameEntry(known, entry)) return entry;
+      known.branch = entry.branch;
+      for (const [at, { call }] of entry.blocks.entries()) {
+        const before = known.blocks[at]?.call;
+        if (call && before && this.calls.get(call.id) === call) this.calls.set(call.id, before);
+      }
+      return known;
+    });
+    if (this.start === 0) this.former.clear();
+    return kept;
   }
 
   apply(events: PageEvent[]): void {
@@ -146,7 +223,6 @@ export class Store {
     switch (event.type) {
       case "run_start":
         this.running = true;
-        this.runStartedAt = Date.now();
         if (event.total !== this.total) return this.onMismatch();
         return this.tell({ kind: "run" });
       case "run_end":
@@ -206,6 +282,11 @@ export class Store {
       case "backend":
         this.backend = event;
         return this.tell({ kind: "backend" });
+      case "usage":
+        this.usage = event;
+        return this.tell({ kind: "usage" });
+      case "notice":
+        return this.tell({ kind: "notice", text: event.text });
       case "error":
         return this.addError(event);
       case "history":
@@ -269,7 +350,6 @@ export class Store {
     }
     this.total += 1;
     this.fill(streamed, message, index, this.calls);
-    if (this.runStartedAt !== null) streamed.seconds = (Date.now() - this.runStartedAt) / 1000;
     this.tell({ kind: "entry", entry: streamed });
   }
 
@@ -286,8 +366,9 @@ export class Store {
     if (start + messages.length !== this.start || messages.length === 0) return;
     this.start = start;
     const calls = new Map<string, Call>(); // ids of calls come again in other answers
-    const entries = this.read(messages, start, calls);
+    const read = this.read(messages, start, calls);
     for (const call of calls.values()) if (isOpen(call)) call.status = "stopped";
+    const entries = this.keepKnown(read);
     this.entries.unshift(...entries);
     this.tell({ kind: "prepend", entries });
   }
@@ -307,6 +388,7 @@ export class Store {
       } else if (message.role === "user") {
         const entry = newEntry("user", null, index);
         entry.blocks = message.content.map(contentBlock);
+        entry.branch = message.branch ?? null;
         entries.push(entry);
       } else {
         const entry = newEntry("custom", null, index);
@@ -338,6 +420,8 @@ export class Store {
       return { ...newBlock("tool_call", ""), call };
     });
     entry.error = message.error;
+    entry.seconds = message.seconds ?? null;
+    entry.branch = message.branch ?? null;
   }
 
   /** A server may tell a call's id, and the rest of its name, after its first piece. */
@@ -377,8 +461,16 @@ export class Store {
     call.decision = { choice: event.choice, reason: event.reason };
     if (entry) return this.endAsked(event.request_id, entry);
     if (call.status === "waiting") call.status = "running";
-    call.startedAt = Date.now();
+    this.startBatch(call);
     this.tell({ kind: "call", call });
+  }
+
+  /** The calls of a batch run from when the last of them was answered for. */
+  private startBatch(call: Call): void {
+    const entry = this.entries.findLast(({ blocks }) => blocks.some((block) => block?.call === call));
+    const batch = entry?.blocks.flatMap((block) => block.call ?? []) ?? [call];
+    if (batch.some(({ status }) => status === "waiting")) return;
+    for (const each of batch) if (each.status === "running") each.startedAt = Date.now();
   }
 
   private askQuestion(question: Question, known = this.asked): Entry {
