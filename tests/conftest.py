@@ -1,19 +1,29 @@
-"""What all tests share: hypothesis's profile, and the listing of the requirements that tests cover."""
+"""What all tests share: hypothesis's profile, the front end's sources, the listing of the requirements covered."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
 from hypothesis import settings
+from widgets.front_end import install
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 settings.register_profile("ci", deadline=None, print_blob=True, max_examples=200)
 settings.load_profile("ci")
 
 _COVERED = pytest.StashKey[dict[str, list[str]]]()
+
+
+@pytest.fixture(scope="session")
+def front_end(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the front end's sources with what the lock file names."""
+    return install(tmp_path_factory.mktemp("sources") / "frontend")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,6 +32,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="print each requirement with the tests that cover it; use it with --collect-only -q",
     )
+
+
+class _ByFile(LoadFileScheduling):
+    """A file's tests share a worker, and all browser tests share one, with one JupyterLab and one Chromium."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "tests/browser" if nodeid.startswith("tests/browser/") else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    return _ByFile(config, log)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -71,7 +71,8 @@ class Page:
         for event in batch["events"]:
             if event["type"] in ("accepted", "refused"):
                 self.replies[event["ticket"]] = event
-        if self.synced and batch["seq"] == self.seq + 1:
+        renewed = any(event["type"] == "renewed" for event in batch["events"])
+        if self.synced and batch["seq"] == self.seq + 1 and not renewed:
             self.seq = batch["seq"]
             for event in batch["events"]:
                 self._apply_event(event)

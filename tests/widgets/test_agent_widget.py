@@ -136,8 +136,8 @@ async def test_the_plain_stand_in_asks_for_approval() -> None:
     run = asyncio.ensure_future(agent.prompt("1 + 2?"))
     await asked.wait()
     [approval] = plain._asked.children
-    assert "add(" in approval.children[0].value
-    approval.children[1].click()
+    assert "Allow <b>Add</b> to run?" in approval.children[0].value
+    approval.children[1].children[0].click()
     assert (await run).text == "So: 3"
     assert plain._asked.children == ()
     plain.close()
@@ -227,6 +227,29 @@ async def test_the_plain_stand_in_links_to_no_address_but_the_webs(agent: Agent)
     press(card, "Dismiss")
     await waiting
     plain.close()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_what_could_not_be_frozen_can_be_frozen_again(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Agent(secretive)
+    widget = AgentWidget(agent, plain=plain)
+    await agent.prompt("hello")
+    published: list[Mapping[str, Any]] = []
+
+    def publish(data: Mapping[str, Any], *_more: Any, **_how: Any) -> None:
+        published.append(data)
+        if len(published) == 1:
+            raise OSError("The kernel cannot speak.")
+
+    for module in ("plain", "agent_widget", "transcript_output"):
+        monkeypatch.setattr(f"yiemagent_nb.widgets.{module}.publish", publish)
+        monkeypatch.setattr(f"yiemagent_nb.widgets.{module}.in_kernel", lambda: True)
+    with pytest.raises(OSError, match="cannot speak"):
+        widget.freeze()
+    widget.freeze()
+    widget.freeze()
+    assert len(published) == 2
+    assert "SECRET" in published[1]["text/html"]
 
 
 def test_a_program_without_anywidget_gets_the_plain_widget() -> None:

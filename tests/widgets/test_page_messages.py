@@ -27,8 +27,21 @@ GOOD: list[dict[str, Any]] = [
     {"type": "set_backend", "ticket": "a-4", "key": "0"},
     {"type": "set_thinking", "ticket": "a-5", "level": "xhigh"},
     {"type": "load_part", "name": "math"},
+    {"type": "send", "ticket": "b-1", "text": "", "attachments": [{"name": "a", "mime_type": "", "data": "YQ=="}]},
+    {"type": "take_back", "ticket": "b-2", "key": "1"},
+    {"type": "steer_now", "ticket": "b-3", "key": "1"},
+    {"type": "edit", "ticket": "b-4", "index": 0, "text": "other"},
+    {"type": "regenerate", "ticket": "b-5", "index": 1},
+    {"type": "switch_branch", "ticket": "b-6", "index": 1, "position": 0},
+    {"type": "command", "ticket": "b-7", "name": "help", "text": ""},
+    {"type": "export", "ticket": "b-8", "format": "notebook"},
+    {"type": "set_model", "ticket": "b-9", "model": "m"},
+    {"type": "set_options", "ticket": "b-10", "options": {"temperature": 0.5, "seed": None}},
+    {"type": "add_backend", "ticket": "b-11", "base_url": "http://127.0.0.1:1/v1", "model": "", "key_env": "KEY"},
+    {"type": "check_backend", "ticket": "b-12"},
 ]
 
+FILE: dict[str, Any] = {"name": "a", "mime_type": "text/plain", "data": "YQ=="}
 ANSWER: dict[str, Any] = {"type": "answer", "ticket": "a", "request_id": "q", "action": "accept"}
 
 
@@ -65,12 +78,21 @@ BAD: list[tuple[object, str]] = [
     ({"type": "set_thinking", "level": "high"}, "ticket"),
     ({"type": "load_part", "name": "../../secret"}, "name"),
     ({"type": "stop", "now": True}, "now"),
+    ({"type": "send", "ticket": "a", "text": " \n"}, "neither a text nor a file"),
+    ({"type": "send", "ticket": "a", "text": "", "attachments": [FILE] * 21}, "attachments"),
+    ({"type": "send", "ticket": "a", "text": "", "attachments": [{**FILE, "data": "x" * 5_000_000}] * 2}, "8,000,000"),
+    ({"type": "send", "ticket": "a", "text": "", "attachments": [{**FILE, "path": "/etc"}]}, "path"),
+    ({"type": "edit", "ticket": "a", "index": -1, "text": "x"}, "index"),
+    ({"type": "switch_branch", "ticket": "a", "index": 0}, "position"),
+    ({"type": "export", "ticket": "a", "format": "../x"}, "format"),
+    ({"type": "set_options", "ticket": "a", "options": {"temperature": "hot"}}, "temperature"),
+    ({"type": "add_backend", "ticket": "a", "base_url": "http://x", "key": "secret"}, "key"),
 ]
 
 
 @pytest.mark.parametrize("message", GOOD, ids=lambda message: message["type"])
 def test_every_message_of_a_page_is_read(message: dict[str, Any]) -> None:
-    assert read_page_message(message).model_dump(exclude_unset=True) == message
+    assert read_page_message(message).model_dump(mode="json", exclude_unset=True) == message
 
 
 @pytest.mark.parametrize(("message", "field"), BAD)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +25,8 @@ from yiemagent_nb.core.messages import (
     UserMessage,
 )
 from yiemagent_nb.core.tools import ToolContext
+from yiemagent_nb.widgets.cell_output import CellOutput
+from yiemagent_nb.widgets.transcript_output import TranscriptOutput
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -356,6 +360,23 @@ async def test_calls_that_share_an_id_keep_what_they_took() -> None:
     snapshot = next(batch["snapshot"] for batch in reversed(page.batches) if "snapshot" in batch)
     first, second = (each["duration"] for each in snapshot["chat"]["messages"] if each["role"] == "toolResult")
     assert first < 0.03 <= second
+
+
+async def test_what_was_forgotten_is_kept_by_no_page_and_no_output() -> None:
+    agent = Agent(calculator, tools=[add])
+    page, output, cell = Page(agent), TranscriptOutput(agent, "name"), CellOutput(agent)
+    page.hello()
+    with cell:
+        await agent.prompt("17 + 25?")
+    gone = [weakref.ref(message) for message in agent.messages]
+    assert len(gone) == 4
+    agent.reset()
+    await agent.prompt("and again?")  # until then the agent itself keeps its last run
+    await page.until("run_end", 2)
+    del cell
+    gc.collect()
+    assert [ref() for ref in gone] == [None] * 4
+    output.close()
 
 
 async def test_no_part_of_a_long_history_begins_with_a_result_without_its_call() -> None:
