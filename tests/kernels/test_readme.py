@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from notebook.kernel import start_kernel
+from kernels.kernel import start_kernel
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -22,11 +22,11 @@ if "agent" in globals():
 """
 
 
-async def test_every_python_block_of_readme_runs() -> None:
+async def test_every_python_block_of_readme_runs(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) >= 6
     async with start_kernel() as kernel:
-        await kernel.must(SETUP)
+        await kernel.must(f"{SETUP}\nos.chdir({str(tmp_path)!r})")
         outputs: dict[str, str] = {}
         for block in blocks:
             outputs[block] = (await kernel.must(block)).text
@@ -38,3 +38,4 @@ async def test_every_python_block_of_readme_runs() -> None:
     assert any("AgentWidget" in text for text in outputs.values())
     stream = next(text for block, text in outputs.items() if "agent.stream" in block)
     assert "ToolExecutionEnd" in stream
+    assert "17 + 25" in (tmp_path / "chat.md").read_text(encoding="utf-8")

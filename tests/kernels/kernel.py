@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,24 +47,36 @@ class Cell:
 
 
 class Kernel:
-    """Runs cells in a kernel of its own."""
+    """Runs cells in a kernel of its own.
+
+    Attributes:
+        manager: Starts and ends its process.
+        received: What widgets sent to their page: the contents of ``comm_msg``, in order.
+    """
 
     def __init__(self, manager: AsyncKernelManager, client: AsyncKernelClient) -> None:
         self.manager = manager
+        self.received: list[dict[str, Any]] = []
         self._client = client
 
-    async def run(self, code: str, *, when: Callable[[dict[str, Any]], bool] | None = None) -> Cell:
-        """Run a cell. At the first message for which ``when`` holds, the kernel is interrupted."""
+    async def run(
+        self,
+        code: str,
+        *,
+        when: Callable[[dict[str, Any]], bool] | None = None,
+        then: Callable[[], Awaitable[None]] | None = None,
+    ) -> Cell:
+        """Run a cell. At the first message for which ``when`` holds, ``then`` is done: else an interrupt."""
         cell = Cell()
         start = time.perf_counter()
         request = self._client.execute(code)  # pyright: ignore[reportUnknownMemberType]
         interrupted: float | None = None
         while True:
-            message = await self._client.get_iopub_msg(timeout=60)
+            message = await self._next()
             cell.messages.append(message)
             if when is not None and interrupted is None and when(message):
                 interrupted = time.perf_counter()
-                await self.manager.interrupt_kernel()
+                await (self.manager.interrupt_kernel() if then is None else then())
             done = message["msg_type"] == "status" and message["content"]["execution_state"] == "idle"
             if done and message["parent_header"].get("msg_id") == request:
                 break
@@ -86,24 +99,76 @@ class Kernel:
         assert cell.status == "ok", f"{cell.error}\n{cell.text}"
         return cell
 
-    def say_as_page(self, model_id: str, content: dict[str, Any]) -> None:
-        """Send a custom message to a widget, as its page does."""
+    def say_as_page(
+        self, model_id: str, content: dict[str, Any], subshell: str | None = None, buffers: Sequence[bytes] = ()
+    ) -> None:
+        """Send a custom message to a widget, as its page does; JupyterLab does it over a sub-shell."""
         message = self._client.session.msg(
             "comm_msg", {"comm_id": model_id, "data": {"method": "custom", "content": content}}
         )
-        self._client.shell_channel.send(message)
+        if subshell is not None:
+            message["header"]["subshell_id"] = subshell
+        channel: Any = self._client.shell_channel
+        channel.session.send(channel.socket, message, buffers=list(buffers))
+
+    async def complete(self, code: str) -> list[str]:
+        """What may stand at the end of some code, each with the code that it stands behind."""
+        request = self._client.complete(code)
+        reply = await self._client.get_shell_msg(timeout=60)
+        while reply["parent_header"].get("msg_id") != request:
+            reply = await self._client.get_shell_msg(timeout=60)
+        content = reply["content"]
+        return [code[: content["cursor_start"]] + match for match in content["matches"]]
+
+    async def type(self, text: str) -> dict[str, Any]:
+        """Answer when a cell asks for something to be typed; gives what it asked."""
+        asked = await self._client.get_stdin_msg(timeout=60)
+        self._client.input(text)
+        return asked["content"]
+
+    async def listen(self, until: Callable[[], bool]) -> None:
+        """Take what the kernel sends while no cell runs, until ``until`` holds."""
+        while not until():
+            await self._next()
+
+    async def create_subshell(self) -> str:
+        """Start a sub-shell and give its id."""
+        return (await self._control("create_subshell_request"))["subshell_id"]
+
+    async def delete_subshell(self, subshell: str) -> None:
+        """End a sub-shell."""
+        await self._control("delete_subshell_request", subshell_id=subshell)
+
+    async def _next(self) -> dict[str, Any]:
+        message = await self._client.get_iopub_msg(timeout=60)
+        if message["msg_type"] == "comm_msg":
+            self.received.append(message["content"])
+        return message
+
+    async def _control(self, kind: str, **content: str) -> dict[str, Any]:
+        self._client.control_channel.send(self._client.session.msg(kind, content))
+        reply = (await self._client.get_control_msg(timeout=60))["content"]
+        assert reply["status"] == "ok", reply
+        return reply
 
 
 @asynccontextmanager
-async def start_kernel(errors: Path | None = None) -> AsyncGenerator[Kernel]:
+async def start_kernel(
+    errors: Path | None = None, packages: Path | None = None, *, debug: bool = False
+) -> AsyncGenerator[Kernel]:
     """A kernel that is shut down at the end.
 
     Args:
         errors: Takes what its process writes to its standard error, beside what goes to cells.
+        packages: A folder with packages that its process takes in place of those of the same name here.
+        debug: It logs all that it does, to its standard error.
     """
     manager = AsyncKernelManager(kernel_name="python3")
+    paths = filter(None, (str(packages or ""), os.environ.get("PYTHONPATH")))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     with nullcontext() if errors is None else errors.open("wb") as stderr:
-        await manager.start_kernel(extra_arguments=["--IPKernelApp.ip=127.0.0.1"], stderr=stderr)
+        arguments = ["--IPKernelApp.ip=127.0.0.1", *(["--debug"] if debug else [])]
+        await manager.start_kernel(extra_arguments=arguments, stderr=stderr, env=env)
         client = manager.client()
         client.start_channels()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from notebook.kernel import Kernel, start_kernel
+from kernels.kernel import Kernel, start_kernel
 
 SETUP = """
 %load_ext yiemagent_nb
