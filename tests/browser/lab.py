@@ -1,4 +1,4 @@
-"""A JupyterLab on loopback, and a headless Chromium that looks at it."""
+"""A JupyterLab on loopback, which serves Notebook 7 and Voilà too, and a headless Chromium that looks at it."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ class Lab:
                 *(f"--port={self.port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={self.token}"),
                 *(f"--ServerApp.root_dir={self.notebooks}", "--LabApp.expose_app_in_browser=True"),
                 "--LabApp.extension_manager=readonly",
+                *("--JupyterNotebookApp.expose_app_in_browser=True", "--VoilaConfiguration.allow_theme_override=YES"),
             ],
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -164,6 +165,11 @@ class Notebook:
         self.problems.append(f"a dialog opened: {dialog.message}")
         await dialog.dismiss()
 
+    async def open_as_app(self, theme: str = "light") -> None:
+        """Let Voilà run the whole notebook in a kernel of this page's own, and wait for its first widget."""
+        await self.page.goto(f"{self.lab.url}/voila/render/{self.name}.ipynb?token={self.lab.token}&theme={theme}")
+        await self.widget().wait_for()
+
     async def open(self) -> None:
         """Open the notebook in the JupyterLab of the page and wait for its kernel."""
         await self.page.evaluate(
@@ -172,9 +178,13 @@ class Notebook:
         )
         await self.wait_for_kernel()
 
-    async def open_alone(self) -> None:
-        """Load JupyterLab with this notebook alone and wait for its kernel."""
-        await self.page.goto(f"{self.lab.url}/doc/tree/{self.name}.ipynb?token={self.lab.token}")
+    async def open_alone(self, place: str = "doc/tree") -> None:
+        """Load a page with this notebook alone and wait for its kernel.
+
+        Args:
+            place: ``doc/tree`` is JupyterLab, ``notebooks`` is Notebook 7.
+        """
+        await self.page.goto(f"{self.lab.url}/{place}/{self.name}.ipynb?token={self.lab.token}")
         await self.wait_for_kernel()
 
     async def reload(self) -> None:

@@ -14,7 +14,7 @@ from playwright.async_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-SERVER = Path(__file__).parents[1] / "notebook" / "server_with_family.py"
+SERVER = Path(__file__).parents[1] / "kernels" / "server_with_family.py"
 
 SETUP = """
 from weakref import WeakSet

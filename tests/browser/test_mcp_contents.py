@@ -71,7 +71,7 @@ async def test_a_result_shows_all_that_its_server_sent(open_notebook: OpenNotebo
     notebook = await open_notebook(agent(CONTENT, {"seats": ["12A"]}), "go_on.set()")
     widget = notebook.widget()
     await notebook.say("book")
-    await expect(widget.locator(".yna-call-row")).to_contain_text("Running")
+    await expect(widget.locator(".yna-call-row")).to_contain_text("Booking")
     await expect(widget.locator(".yna-call-source")).to_have_text("railways")
     await expect(widget.locator(".yna-call-progress")).to_contain_text("3/10: looking for a seat")
     await expect(widget.get_by_role("progressbar")).to_have_js_property("value", 0.3)
@@ -88,10 +88,10 @@ async def test_a_result_shows_all_that_its_server_sent(open_notebook: OpenNotebo
     await expect(parts).to_contain_text("rail://qrapplication/octet-stream · 3 B")
     await expect(parts).to_contain_text("The code of the gate is 7.")
     await parts.get_by_text("rail://b.json").click()
-    await expect(parts.locator("pre", has_text='{"id": 7}')).to_be_visible()
+    await expect(parts.locator(".yna-json")).to_have_text("id: 7")
     await parts.get_by_text("Structured result").click()
-    await expect(parts.locator("pre").last).to_have_text('{\n  "seats": [\n    "12A"\n  ]\n}')
-    await expect(widget.locator(".yna-call-images")).to_contain_text("(audio/x-unheard · 3 B) that cannot be played")
+    await expect(parts.locator(".yna-json").last).to_have_text('seats: [1 item]0: "12A"')
+    await expect(widget.locator(".yna-call-rich")).to_contain_text("(audio/x-unheard · 3 B) that cannot be played")
     assert await notebook.page.evaluate(INSPECT) == []
     assert await notebook.page.evaluate(CONTRAST) == []
 
@@ -129,7 +129,7 @@ async def test_nothing_in_a_result_runs(open_notebook: OpenNotebook) -> None:
     await widget.locator(".yna-call-row").click()
     await expect(widget.locator(".yna-part")).not_to_have_count(0)
     await widget.evaluate("widget => widget.querySelectorAll('.yna-part').forEach((part) => { part.open = true; })")
-    await expect(widget.locator(".yna-part pre").last).to_contain_text("window.pwned")
+    await expect(widget.locator(".yna-part .yna-json").last).to_contain_text("window.pwned")
     await expect(widget.locator(".yna-result").get_by_role("link")).to_have_count(0)
     assert await page.evaluate(INSPECT) == []
     assert await page.evaluate("() => window.pwned") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ async def test_a_form_is_filled_in_and_sent_by_keyboard_alone(open_notebook: Ope
     form = card(notebook)
     await expect(form).to_contain_text("railways asks")
     await expect(form).to_contain_text("Enter no passwords or keys")
-    await expect(notebook.widget().locator(".yna-status")).to_have_text("Waits for you")
+    await expect(notebook.widget().locator(".yna-status")).to_have_text("1 waits for you")
     assert await notebook.page.evaluate(CONTRAST) == []
     name, seats = form.get_by_label("Your name"), form.get_by_label("Seats")
     await expect(name).to_have_accessible_description("at least 2 characters As on the passport")
@@ -183,7 +184,7 @@ async def test_a_request_that_is_no_call_has_a_card_of_its_own(open_notebook: Op
     await notebook.say("go")
     request = notebook.widget().locator(".yna-request")
     await expect(request).to_contain_text("Allow sampling for notes?")
-    await expect(request.locator(".yna-approval-args")).to_have_text('{\n  "text": "the tide"\n}')
+    await expect(request.locator(".yna-args")).to_have_text("textthe tide")
     await expect(request.locator(".yna-buttons").first.get_by_role("button")).to_have_count(4)
     await request.get_by_role("button", name="Edit…").click()
     await request.get_by_label("Arguments as JSON").fill('{"text": "the moon"}')
@@ -257,7 +258,7 @@ async def test_what_is_missing_is_told_at_its_field_by_its_title(open_notebook: 
 
 
 async def test_nothing_in_a_question_runs(open_notebook: OpenNotebook) -> None:
-    def hostile(text: str) -> dict[str, Any]:
+    def fields(text: str) -> dict[str, Any]:
         kinds: dict[str, Any] = {
             text: {"type": "string", "default": text},
             f"{text}1": {"enum": [text, "a"], "default": text},
@@ -266,11 +267,17 @@ async def test_nothing_in_a_question_runs(open_notebook: OpenNotebook) -> None:
             f"{text}4": {"type": "boolean", "default": True},
             f"{text}5": {"type": "object", "default": {text: text}},
         }
-        properties = {name: {**schema, "title": text, "description": text} for name, schema in kinds.items()}
-        return question(source=text, message=text, schema={"properties": properties, "required": [text]})
+        return {name: {**schema, "title": text, "description": text} for name, schema in kinds.items()}
+
+    def hostile(texts: Sequence[str]) -> dict[str, Any]:
+        properties = {name: schema for text in texts for name, schema in fields(text).items()}
+        schema = {"properties": properties, "required": [*texts]}
+        return question(source=texts[0], message="\n\n".join(texts), schema=schema)
 
     texts = [*PAYLOADS.values()]
-    hostiles = [*map(hostile, texts), *(question(source=text, message=text, url=text) for text in texts)]
+    addresses = [text for name, text in PAYLOADS.items() if "link" in name or "javascript" in name or "bidi" in name]
+    hostiles = [hostile(texts[start : start + 8]) for start in range(0, len(texts), 8)]
+    hostiles += [question(source=text, message=text, url=text) for text in addresses]
     notebook = await open_notebook(agent(*hostiles))
     page = notebook.page
     requests: list[str] = []
