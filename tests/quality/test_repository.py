@@ -30,7 +30,7 @@ def commands() -> list[str]:
 def test_readme_has_one_command_to_start_and_one_to_test() -> None:
     start, check = commands()
     assert start.endswith("jupyter lab --allow-root notebooks/01_quickstart.ipynb")
-    assert check.endswith("pytest")
+    assert check.endswith("pytest -n 2 --no-loadscope-reorder")
 
 
 def test_ci_calls_the_very_test_command_of_readme() -> None:
