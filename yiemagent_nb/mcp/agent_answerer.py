@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from yiemagent_nb.core.approval import Ask, Decision, Subject
 from yiemagent_nb.core.concurrency import Interrupted, run_abortable
-from yiemagent_nb.core.errors import McpError, YiemAgentError
+from yiemagent_nb.core.errors import InvalidParametersError, McpError, YiemAgentError
 from yiemagent_nb.core.events import ApprovalChoice, ApprovalRequested, QuestionAsked
 from yiemagent_nb.core.messages import new_id
 from yiemagent_nb.core.questions import ReadAnswer
@@ -147,8 +147,16 @@ async def _approved(
     """
     request_id = new_id("approval")
     request = ApprovalRequested(request_id, request_id, SAMPLING, shown(params), subject.source, _WHAT_SAMPLING_IS)
+
+    def check(edited: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            read_sampling(restored(edited, params))
+        except McpError as error:
+            raise InvalidParametersError(error.message) from error
+        return edited
+
     try:
-        decision = await run_abortable(agent.approvals.request(subject, request, signal, ask), signal)
+        decision = await run_abortable(agent.approvals.request(subject, request, signal, ask, check), signal)
     except Interrupted as error:
         raise McpError("The request was rejected: the run was aborted.", rpc_code=REJECTED) from error
     if decision.choice == "deny":
