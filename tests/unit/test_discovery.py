@@ -185,9 +185,9 @@ async def test_servers_come_in_the_order_of_the_ports() -> None:
 async def test_a_server_that_never_answers_costs_no_more_than_the_time_given() -> None:
     start = time.monotonic()
     async with silent() as stuck, serving(OLLAMA) as server:
-        found = await find_local_servers([stuck, server.port], patience=0.5)
+        found = await find_local_servers([stuck, server.port], patience=2)  # enough for a busy machine
     assert [server.provider for server in found] == ["ollama"]
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 8
 
 
 async def test_probes_only_read_and_carry_no_key(monkeypatch: pytest.MonkeyPatch) -> None:

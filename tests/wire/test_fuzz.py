@@ -261,10 +261,13 @@ NASTY: Mapping[str, bytes] = {
 
 @pytest.mark.parametrize("nasty", NASTY)
 def test_the_time_grows_no_faster_than_the_answer(nasty: str) -> None:
-    def seconds(data: bytes) -> float:
+    def once(data: bytes) -> float:
         start = time.process_time()
         read(cut(data, range(0, len(data), 9973)), "text/event-stream", text_tool_calls=True)
         return time.process_time() - start
+
+    def seconds(data: bytes) -> float:
+        return min(once(data) for _ in range(3))  # a collection of all garbage may fall into one of them
 
     data = NASTY[nasty]
     quarter, whole = seconds(data[: len(data) // 4]), seconds(data)
