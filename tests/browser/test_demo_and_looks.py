@@ -108,3 +108,11 @@ async def test_it_fits_into_a_narrow_column(open_notebook: OpenNotebook, tmp_pat
     )
     assert wider == []
     await notebook.widget().screenshot(path=tmp_path / "narrow.png")
+
+
+async def test_two_in_a_row_share_its_width(open_notebook: OpenNotebook) -> None:
+    row = "import ipywidgets\nwidget = AgentWidget(agent)\nipywidgets.HBox([widget, AgentWidget(agent)])"
+    notebook = await open_notebook(f"from yiemagent_nb import Agent, AgentWidget, Demo\nagent = Agent(Demo())\n{row}")
+    widths = [(await notebook.widget(index).bounding_box() or {"width": 0.0})["width"] for index in (0, 1)]
+    assert min(widths) > 300
+    assert abs(widths[0] - widths[1]) < 20
