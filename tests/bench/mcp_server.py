@@ -129,6 +129,7 @@ async def _serve_http(tools: int) -> None:
     # asyncio turns Nagle's algorithm off only where the protocol is named.
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
+        listening.listen()  # before the port is told: uvicorn does so only when it has started
         server = uvicorn.Server(uvicorn.Config(paged_server(tools).streamable_http_app(), log_level="warning"))
         serving = asyncio.ensure_future(server.serve([listening]))
         print(listening.getsockname()[1], flush=True)
