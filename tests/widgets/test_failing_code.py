@@ -14,7 +14,7 @@ from widgets.page import Page
 
 from yiemagent_nb.core.agent import Agent
 from yiemagent_nb.core.approval import approve
-from yiemagent_nb.core.messages import ToolResultMessage
+from yiemagent_nb.core.messages import AssistantMessage, ToolResultMessage, UserMessage
 from yiemagent_nb.core.models import LlmModel
 from yiemagent_nb.testing import Scripted, call
 
@@ -159,3 +159,15 @@ async def test_edited_arguments_at_which_the_tools_own_check_fails_leave_the_req
     result = agent.messages[2]
     assert isinstance(result, ToolResultMessage)
     assert result.text.startswith("2.0\n")
+
+
+def test_a_request_for_which_the_agent_has_no_event_loop_is_refused_as_often_as_it_is_made() -> None:
+    agent = Agent(Own(), messages=[UserMessage("hello"), AssistantMessage("hi")])
+    page = Page(agent)
+    page.hello()
+    page.until_threadsafe("alive")
+    for times in (1, 2):
+        page.host.receive({"type": "regenerate", "ticket": "t", "index": 1})
+        page.until_threadsafe("refused", times)
+    assert page.events("refused")[-1]["code"] == "AGENT_CLOSED"
+    assert page.events("accepted") == []

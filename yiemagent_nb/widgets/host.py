@@ -131,7 +131,14 @@ class WidgetHost:
                     self._in_work.discard(ticket)
             self.post([answer])
 
-        later.start(run)
+        try:
+            later.start(run)
+        except Exception as error:  # such as of an agent that has no event loop any more
+            later.work.close()
+            with self._tickets_lock:
+                self._in_work.discard(ticket)
+            self._take_back(ticket)
+            self._refuse(ticket, _sayable(error))
 
     def _take_back(self, ticket: str) -> None:
         """A request that was refused may be made again."""
