@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -10,8 +11,12 @@ from widgets.page import Page as WidgetPage
 
 from yiemagent_nb.backends.demo import Demo
 from yiemagent_nb.backends.openai_compatible import OpenAICompatible
+from yiemagent_nb.backends.state import BackendState
 from yiemagent_nb.backends.vllm import VLLM
 from yiemagent_nb.core.agent import Agent
+from yiemagent_nb.core.backend import LlmCall
+from yiemagent_nb.core.events import BackendChanged, Event
+from yiemagent_nb.core.signal import AbortSignal
 
 KEY = "sk-a-marked-key-0123456789"
 OF_VLLM = {"/v1/models": json_page({"data": [{"id": "small", "owned_by": "vllm", "max_model_len": 4096}]})}
@@ -135,3 +140,28 @@ async def test_a_request_that_is_repeated_while_it_is_carried_out_is_answered_on
         await page.until("accepted", 2)
         assert web.asked.count("/v1/models") == asked == 2
     assert len(page.host.backend.form()["choices"]) == 2
+
+
+async def test_a_server_that_was_added_is_not_asked_once_more_when_it_begins_to_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agent = Agent(Demo())
+    page = await look(agent)
+    watch = page.host.backend.watch
+    know, changed = watch.know, threading.Event()
+
+    def know_late(backend: LlmCall, state: BackendState) -> None:
+        assert changed.wait(10)  # the agent's event comes before the one who added the server has gone on
+        know(backend, state)
+
+    def observe(event: Event, _signal: AbortSignal) -> None:
+        if isinstance(event, BackendChanged):
+            changed.set()
+
+    monkeypatch.setattr(watch, "know", know_late)
+    agent.subscribe(observe)
+    async with serving(OTHER) as web:
+        page.host.receive({"type": "add_backend", "ticket": "t", "base_url": web.url()})
+        assert (await page.reply("t"))["type"] == "accepted"
+        assert web.asked.count("/v1/models") == 2
+    assert watch.state.state == "ok"

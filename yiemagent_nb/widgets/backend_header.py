@@ -150,6 +150,7 @@ class BackendHeader:
 
         async def add() -> None:
             backend, state = await connect_added(message, key)
+            self.watch.foresee(backend, state)
             self.picker.offer(backend)
             self.watch.know(backend, state)
 

@@ -59,6 +59,7 @@ class BackendWatch:
         self._changed = changed
         self._backend: LlmCall | None = None
         self._state = BackendState()
+        self._foreseen: tuple[LlmCall, BackendState] | None = None
         self._closed = AbortSignal()
 
     @property
@@ -66,7 +67,8 @@ class BackendWatch:
         """How the backend is, as far as it is known."""
         backend = unwrapped(self._agent.llm_call)
         if backend is not self._backend:
-            self._backend, self._state = backend, BackendState()
+            expected, state = self._foreseen or (None, BackendState())
+            self._backend, self._state = backend, state if expected is backend else BackendState()
         return self._state
 
     def form(self) -> dict[str, Any]:
@@ -114,6 +116,10 @@ class BackendWatch:
         except Exception as error:
             _log.exception("a backend could not be asked on the agent's event loop")
             return BackendState("unknown", f"It could not be asked: {describe_error(error)}")
+
+    def foresee(self, backend: LlmCall, state: BackendState) -> None:
+        """Keep how a backend is that will answer soon, so that it is not asked once more when it does."""
+        self._foreseen = unwrapped(backend), state
 
     def know(self, backend: LlmCall, state: BackendState) -> None:
         """Take up how a backend is, if it is the one that answers now."""
