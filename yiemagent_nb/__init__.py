@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         BackendChanged,
         Event,
         HistoryChanged,
+        HooksChanged,
         MessageEnd,
         MessageStart,
         MessageUpdate,
@@ -86,7 +87,14 @@ if TYPE_CHECKING:
         dump_event,
         load_event,
     )
-    from yiemagent_nb.core.hooks import AfterToolCallContext, AgentContext, BeforeToolCallContext, BeforeToolCallResult
+    from yiemagent_nb.core.exchange import Exchange, WireExchange
+    from yiemagent_nb.core.hooks import (
+        AfterToolCallContext,
+        AgentContext,
+        BeforeToolCallContext,
+        BeforeToolCallResult,
+        Hooks,
+    )
     from yiemagent_nb.core.limits import Limits
     from yiemagent_nb.core.loop import EventStream, agent_loop, agent_loop_continue, stream_assistant_response
     from yiemagent_nb.core.messages import (
@@ -121,8 +129,12 @@ if TYPE_CHECKING:
     from yiemagent_nb.sessions.export import save_conversation
     from yiemagent_nb.sinks.jsonl import JsonlSink
     from yiemagent_nb.sinks.log import LogSink
+    from yiemagent_nb.tracing.recorder import TraceRecorder
     from yiemagent_nb.widgets.agent_widget import AgentWidget
     from yiemagent_nb.widgets.chat_panel import ChatPanel
+    from yiemagent_nb.widgets.hook_editor import HookEditor
+    from yiemagent_nb.widgets.tool_inspector import ToolInspector
+    from yiemagent_nb.widgets.trace_panel import TracePanel
 
 _HOMES = {
     "backends.connecting": ("connect",),
@@ -171,6 +183,7 @@ _HOMES = {
         "BackendChanged",
         "Event",
         "HistoryChanged",
+        "HooksChanged",
         "MessageEnd",
         "MessageStart",
         "MessageUpdate",
@@ -190,7 +203,8 @@ _HOMES = {
     "core.output": ("OutputFormat",),
     "core.questions": ("Questions",),
     "core.reading.extract": ("extract",),
-    "core.hooks": ("AfterToolCallContext", "AgentContext", "BeforeToolCallContext", "BeforeToolCallResult"),
+    "core.exchange": ("Exchange", "WireExchange"),
+    "core.hooks": ("AfterToolCallContext", "AgentContext", "BeforeToolCallContext", "BeforeToolCallResult", "Hooks"),
     "core.limits": ("Limits",),
     "core.loop": ("EventStream", "agent_loop", "agent_loop_continue", "stream_assistant_response"),
     "core.messages": (
@@ -221,8 +235,12 @@ _HOMES = {
     "sessions.export": ("save_conversation",),
     "sinks.jsonl": ("JsonlSink",),
     "sinks.log": ("LogSink",),
+    "tracing.recorder": ("TraceRecorder",),
     "widgets.agent_widget": ("AgentWidget",),
     "widgets.chat_panel": ("ChatPanel",),
+    "widgets.hook_editor": ("HookEditor",),
+    "widgets.tool_inspector": ("ToolInspector",),
+    "widgets.trace_panel": ("TracePanel",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -262,9 +280,13 @@ __all__ = [
     "Demo",
     "Event",
     "EventStream",
+    "Exchange",
     "FileTokenStorage",
     "Health",
     "HistoryChanged",
+    "HookEditor",
+    "Hooks",
+    "HooksChanged",
     "ImageContent",
     "JsonlSink",
     "LMStudio",
@@ -313,14 +335,18 @@ __all__ = [
     "ToolExecutionEnd",
     "ToolExecutionStart",
     "ToolExecutionUpdate",
+    "ToolInspector",
     "ToolResult",
     "ToolResultMessage",
     "ToolsChanged",
     "Trace",
+    "TracePanel",
+    "TraceRecorder",
     "TurnEnd",
     "TurnStart",
     "Usage",
     "UserMessage",
+    "WireExchange",
     "YiemAgentError",
     "agent_loop",
     "agent_loop_continue",

@@ -55,6 +55,10 @@ class Shelf:
         self.servers = (*self.servers, *servers)
         self.steps.append("add")
 
+    async def remove(self, server: Any) -> None:
+        self.servers = tuple(each for each in self.servers if each != server)
+        self.steps.append("remove")
+
     def start(self) -> None:
         self.steps.append("start")
 

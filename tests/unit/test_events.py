@@ -33,6 +33,7 @@ from yiemagent_nb.core.events import (
     EndReason,
     Event,
     HistoryChanged,
+    HooksChanged,
     MessageEnd,
     MessageStart,
     MessageUpdate,
@@ -94,6 +95,7 @@ BY_KIND: dict[type[Any], st.SearchStrategy[Any]] = {
     ToolsChanged: st.builds(ToolsChanged, st.lists(names, max_size=3).map(tuple)),
     BackendChanged: st.builds(BackendChanged, names, st.none() | names),
     HistoryChanged: st.builds(HistoryChanged, st.integers(0, 1000)),
+    HooksChanged: st.builds(HooksChanged, st.lists(st.text(max_size=9), max_size=3).map(tuple)),
     QueueChanged: st.builds(QueueChanged, queued, queued),
     ApprovalRequested: st.builds(
         ApprovalRequested,

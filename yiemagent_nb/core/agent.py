@@ -5,52 +5,47 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from os import PathLike
-from types import MappingProxyType, TracebackType
-from typing import Any, Final, Literal, Self, TypeVar, cast, final, get_args, overload
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, cast, get_args, overload
 
-from yiemagent_nb.core.approval import Approval, Approvals, Ask
-from yiemagent_nb.core.backend import Calling, DescribesModels, LlmCall, default_backend, describe_backend
+from yiemagent_nb.core.agent_settings import (
+    AgentSettings,
+    as_model,
+    require_callable,
+    require_one_of,
+)
+from yiemagent_nb.core.approval import Approvals, approvals_among
+from yiemagent_nb.core.backend import LlmCall, default_backend
 from yiemagent_nb.core.branches import Branches
 from yiemagent_nb.core.channels import Channel, Shutdown
-from yiemagent_nb.core.config import FormatMessages, LoopConfig, PrepareContext
-from yiemagent_nb.core.errors import AgentClosedError, InvalidParametersError, YiemAgentError
-from yiemagent_nb.core.events import AgentEnd, AgentError, BackendChanged, Event, ToolsChanged, Trace
-from yiemagent_nb.core.hooks import AfterToolCall, AgentContext, BeforeToolCall, as_hooks
-from yiemagent_nb.core.hub import EventSink, Hub, Listener
+from yiemagent_nb.core.config import AroundLlmCall, FormatMessages, LoopConfig, PrepareContext
+from yiemagent_nb.core.errors import AgentClosedError, InvalidParametersError
+from yiemagent_nb.core.events import AgentEnd, Event
+from yiemagent_nb.core.hand_call import call_by_hand
+from yiemagent_nb.core.hooks import AfterToolCall, AgentContext, BeforeToolCall, Hooks, as_hooks
+from yiemagent_nb.core.hub import EventSink, Hub
 from yiemagent_nb.core.limits import Limits
-from yiemagent_nb.core.messages import AssistantMessage, Message, UserMessage
+from yiemagent_nb.core.messages import AssistantMessage, Message, ToolCall, UserMessage, new_id
 from yiemagent_nb.core.models import THINKING_LEVELS, LlmModel, ThinkingLevel
 from yiemagent_nb.core.openai_form import parse_messages
 from yiemagent_nb.core.output import OutputFormat
 from yiemagent_nb.core.questions import Questions
 from yiemagent_nb.core.queues import PromptInput, QueueMode, Sendable, read_prompt
-from yiemagent_nb.core.redaction import with_hidden_keys, with_plain_keys
+from yiemagent_nb.core.results import ToolResult
 from yiemagent_nb.core.runner import Runner
 from yiemagent_nb.core.runtime import ask_in_thread, ask_nested, can_be_nested, running_loop
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.state import AgentState
-from yiemagent_nb.core.tool_source import ToolSource, merge_tools, tool_source
+from yiemagent_nb.core.toolbox import Toolbox
 from yiemagent_nb.core.tools import ExecutionMode, Tool, as_tools
+from yiemagent_nb.core.validation import json_copy
 
-__all__ = ["UNCHANGED", "Agent", "Unchanged"]
+__all__ = ["Agent"]
 
 T = TypeVar("T")
 
 
-@final
-class Unchanged:
-    """The type of ``UNCHANGED``."""
-
-    def __repr__(self) -> str:
-        """The marker's name."""
-        return "UNCHANGED"
-
-
-UNCHANGED: Final = Unchanged()
-"""Leaves a hook as it is, where None would take it away."""
-
-
-class Agent:
+class Agent(AgentSettings):
     """An agent: a conversation with a model that may call tools.
 
     Args:
@@ -69,6 +64,7 @@ class Agent:
         tool_execution: How the calls of one answer run.
         prepare_context: Chooses what is sent.
         format_messages: Turns it into OpenAI's form.
+        around_llm_call: Calls the backend, with what it may change: see ``AroundLlmCall`` in ``core.config``.
         before_tool_call: One hook or several; may block or change a call.
         after_tool_call: One hook or several; may change a result.
         event_sink: Sees every event, ``Trace`` included.
@@ -100,6 +96,7 @@ class Agent:
         tool_execution: ExecutionMode = "parallel",
         prepare_context: PrepareContext | None = None,
         format_messages: FormatMessages | None = None,
+        around_llm_call: AroundLlmCall | None = None,
         before_tool_call: BeforeToolCall | Sequence[BeforeToolCall] | None = None,
         after_tool_call: AfterToolCall | Sequence[AfterToolCall] | None = None,
         event_sink: EventSink | None = None,
@@ -110,32 +107,32 @@ class Agent:
     ) -> None:
         if llm_call is None:
             llm_call = default_backend()
-        _require_callable("llm_call", llm_call)
+        require_callable("llm_call", llm_call)
         as_hooks("before_tool_call", before_tool_call)
         as_hooks("after_tool_call", after_tool_call)
-        _require_one_of("steering_mode", steering_mode, get_args(QueueMode))
-        _require_one_of("follow_up_mode", follow_up_mode, get_args(QueueMode))
-        _require_one_of("tool_execution", tool_execution, get_args(ExecutionMode))
-        _require_one_of("thinking_level", thinking_level, THINKING_LEVELS)
-        _require_one_of("runtime", runtime, ("loop", "thread"))
+        require_one_of("steering_mode", steering_mode, get_args(QueueMode))
+        require_one_of("follow_up_mode", follow_up_mode, get_args(QueueMode))
+        require_one_of("tool_execution", tool_execution, get_args(ExecutionMode))
+        require_one_of("thinking_level", thinking_level, THINKING_LEVELS)
+        require_one_of("runtime", runtime, ("loop", "thread"))
         self._config = LoopConfig(
             llm_call=llm_call,
-            model=_as_model(model, llm_call),
+            model=as_model(model, llm_call),
             thinking_level=thinking_level,
             tool_execution=tool_execution,
             prepare_context=prepare_context,
             format_messages=format_messages,
+            around_llm_call=around_llm_call,
             before_tool_call=before_tool_call,
             after_tool_call=after_tool_call,
             limits=limits,
             options=dict(options or {}),
             text_tool_calls=text_tool_calls,
         )
-        self._own_tools = as_tools(tools)
-        self._source: ToolSource | None = None
+        self._toolbox = Toolbox(as_tools(tools))
         self._nested = 0
         self._attending: set[object] = set()
-        self._context = AgentContext(system_prompt, parse_messages(messages), dict(self._own_tools))
+        self._context = AgentContext(system_prompt, parse_messages(messages), self._toolbox.offered)
         self._hub = Hub()
         self._hub.set_sink(event_sink)
         self._runner = Runner(self, self._context, self._config, self._hub)
@@ -175,11 +172,6 @@ class Agent:
         return tuple(self._context.messages)
 
     @property
-    def tools(self) -> Mapping[str, Tool]:
-        """The tools by name, in the order in which they were registered."""
-        return MappingProxyType(self._context.tools)
-
-    @property
     def is_running(self) -> bool:
         """Whether a run is active."""
         return self._runner.run is not None
@@ -215,35 +207,9 @@ class Agent:
         return self._runner.questions
 
     @property
-    def approval_function(self) -> Ask | None:
-        """What answers approvals in code: the function of an ``approve(ask=...)`` among the hooks."""
-        hooks = as_hooks("before_tool_call", self._config.before_tool_call)
-        return next((hook.ask for hook in hooks if isinstance(hook, Approval) and hook.ask is not None), None)
-
-    @property
     def hears_people(self) -> bool:
         """Whether a person could answer now: someone attends, and no ``ask`` keeps clicks away."""
         return bool(self._attending) and not self._nested
-
-    @property
-    def mcp_servers(self) -> tuple[Any, ...]:
-        """The MCP servers, in the order in which they were given."""
-        return () if self._source is None else self._source.servers
-
-    @property
-    def mcp_problems(self) -> Mapping[str, tuple[str, ...]]:
-        """By server, why it could not be asked for its tools, and what of them was left out."""
-        return {} if self._source is None else self._source.problems
-
-    @property
-    def llm_call(self) -> LlmCall:
-        """The backend that answers from the next turn on."""
-        return self._config.llm_call
-
-    @property
-    def backend_label(self) -> str:
-        """A short name of the backend, to show."""
-        return describe_backend(self._config.llm_call)
 
     @property
     def branches(self) -> Branches:
@@ -251,18 +217,9 @@ class Agent:
         return self._runner.branches
 
     @property
-    def options(self) -> Mapping[str, Any]:
-        """Further keywords for the backend, such as ``temperature``. Keys among them are a ``SecretStr``."""
-        return MappingProxyType(with_hidden_keys(self._config.options))
-
-    @property
     def spent(self) -> float:
         """US dollars that its answers cost since it was built or reset, as far as prices are known."""
         return self._runner.spent_by_now
-
-    @property
-    def _model(self) -> LlmModel | None:
-        return Calling.of(self._config.llm_call).model(self._config.model)
 
     # Talking to it
 
@@ -565,8 +522,8 @@ class Agent:
         MCP servers that nobody else uses are disconnected.
         """
         await self._runner.binding.run(self._runner.shutdown)
-        if self._source is not None:
-            await self._runner.binding.run(self._source.close)
+        if (source := self._toolbox.source) is not None:
+            await self._runner.binding.run(source.close)
         self._runner.binding.stop_thread()
 
     def reset(self) -> None:
@@ -605,143 +562,62 @@ class Agent:
         self._attending.add(attendance)
         return lambda: self._attending.discard(attendance)
 
-    def trace(self, step: str, **data: Any) -> None:
-        """Tell the event sink of a named step, from any thread. For what serves the agent."""
-        if self._hub.tracing:
-            self._runner.tell(Trace(step, data))
-
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call ``listener(event, signal)`` for every event; returns what takes it back.
-
-        A sync listener is called inline, in order, on the agent's event loop, and must be quick.
-        An async one has a queue of its own. One that raises is reported and stays subscribed.
-        """
-        return self._hub.subscribe(listener)
-
-    def set_event_sink(self, sink: EventSink | None) -> None:
-        """Send every event, ``Trace`` included, to ``sink``, or to none."""
-        self._hub.set_sink(sink)
-
-    def set_llm_call(self, llm_call: LlmCall, model: LlmModel | str | None = None) -> None:
-        """Let another backend answer from the next turn on, in mid-run too.
-
-        Args:
-            llm_call: The backend.
-            model: The model to ask it for; default: its own.
-        """
-        _require_callable("llm_call", llm_call)
-        chosen = _as_model(model, llm_call)
-        # The run may be on another thread: it never sees one backend's model with the other backend.
-        self._config.model = None
-        self._config.llm_call = llm_call
-        self._config.model = chosen
-        self._tell_backend()
-
-    def set_tools(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
-        """Replace the tools from the next turn on, in mid-run too. Those of MCP servers stay.
-
-        Raises:
-            InvalidParametersError: Two tools have one name; nothing was changed.
-        """
-        own = as_tools(tools)
-        self._context.tools = merge_tools(own, {} if self._source is None else self._source.tools)
-        self._own_tools = own
-        self._tell_tools()
-
-    def add_tools(self, *tools: Tool | Callable[..., Any]) -> None:
-        """Add tools, so that the model can call them from the next turn on.
-
-        Raises:
-            InvalidParametersError: A name is taken; nothing was changed.
-        """
-        self.set_tools((*self._own_tools.values(), *tools))
-
-    def add_mcp_servers(self, *servers: Any) -> None:
-        """Connect further MCP servers, in the background; the next turn waits for their tools.
-
-        Args:
-            *servers: As for ``mcp_servers``.
-
-        Raises:
-            InvalidParametersError: One is no server, or its name is taken; nothing was changed.
-        """
-        if self._source is None:
-            source = tool_source(servers)
-            source.attach(self)
-            self._source = source
-            self._config.prepare_tools = source.ready
-            self.refresh_tools()
-        else:
-            self._source.add(servers)
-        self._runner.binding.call(self._source.start)
-
-    def report(self, error: YiemAgentError) -> None:
-        """Tell listeners, as an ``AgentError``, of something that a person should see. From any thread."""
-        self._runner.tell(AgentError(error.code, str(error)))
-
-    def refresh_tools(self) -> None:
-        """Take over what the MCP servers offer now. They call it; it tells ``ToolsChanged`` if that is new."""
-        if self._source is None:
-            return
-        merged = merge_tools(self._own_tools, self._source.tools)
-        if merged != self._context.tools:
-            self._context.tools = merged
-            self._tell_tools()
-
-    def set_hooks(
+    async def call_tool(
         self,
+        name: str,
+        arguments: Mapping[str, Any],
         *,
-        before_tool_call: BeforeToolCall | Sequence[BeforeToolCall] | Unchanged | None = UNCHANGED,
-        after_tool_call: AfterToolCall | Sequence[AfterToolCall] | Unchanged | None = UNCHANGED,
-        prepare_context: PrepareContext | Unchanged | None = UNCHANGED,
-        format_messages: FormatMessages | Unchanged | None = UNCHANGED,
-    ) -> None:
-        """Replace hooks from the next turn on, in mid-run too; None takes one away.
+        hooks: bool = True,
+        on_update: Callable[[ToolResult], None] | None = None,
+        signal: AbortSignal | None = None,
+    ) -> ToolResult:
+        """Call a tool by hand, beside the conversation and in mid-run too.
+
+        The arguments are checked as those of a model are. Nothing of it stands in the history; what the tool
+        does wrong is a result with ``is_error``.
+
+        Args:
+            name: One of ``registered_tools``, those that are switched off among them.
+            arguments: For the tool.
+            hooks: Ask ``before_tool_call`` and ``after_tool_call``, with their approvals.
+            on_update: Takes the tool's progress, on the agent's event loop.
+            signal: Stops the call when it is set; ``abort`` does not, ``shutdown`` does.
 
         Raises:
-            InvalidParametersError: Something given cannot be called; nothing was changed.
+            AgentClosedError: The agent was shut down.
+            InvalidParametersError: The arguments are no JSON object.
+
+        Example::
+
+            result = await agent.call_tool("add", {"a": 17, "b": 25})
+            print(result.text)
         """
-        given = {
-            "before_tool_call": before_tool_call,
-            "after_tool_call": after_tool_call,
-            "prepare_context": prepare_context,
-            "format_messages": format_messages,
-        }
-        changes = {name: hook for name, hook in given.items() if not isinstance(hook, Unchanged)}
-        for name, hook in changes.items():
-            as_hooks(name, hook)
-        for name, hook in changes.items():
-            setattr(self._config, name, hook)
+        call = ToolCall(id=new_id("hand"), name=name, arguments=_json_object(arguments))
+        context = AgentContext(self._context.system_prompt, self.messages, dict(self._toolbox.registered))
+        asked = self.hooks if hooks else Hooks()
 
-    def set_system_prompt(self, system_prompt: str) -> None:
-        """Tell the model something else first, from the next turn on."""
-        self._context.system_prompt = system_prompt
+        def work(until: AbortSignal) -> Coroutine[Any, Any, ToolResult]:
+            return call_by_hand(
+                call,
+                context,
+                owner=self,
+                signal=until,
+                approvals=self.approvals,
+                before_hooks=asked.before_tool_call,
+                after_hooks=asked.after_tool_call,
+                on_update=on_update,
+                observe=self._hub.calls.tell,
+            )
 
-    def set_thinking_level(self, level: ThinkingLevel) -> None:
-        """Let the model think more or less from the next turn on.
+        return await self._runner.binding.run(lambda: self._runner.by_hand(signal, work))
 
-        Raises:
-            InvalidParametersError: No such level.
-        """
-        _require_one_of("thinking_level", level, THINKING_LEVELS)
-        self._config.thinking_level = level
-        self._tell_backend()
 
-    def set_options(self, options: Mapping[str, Any]) -> None:
-        """Replace the further keywords for the backend from the next turn on: ``{**agent.options, "seed": 1}``."""
-        self._config.options = with_plain_keys(options)
-        self._tell_backend()
-
-    def set_limits(self, limits: Limits) -> None:
-        """Change what the agent may do."""
-        self._config.limits = limits
-
-    def _tell_tools(self) -> None:
-        self._runner.tell(ToolsChanged(tuple(self._context.tools)))
-
-    def _tell_backend(self) -> None:
-        name = None if self._model is None else self._model.id
-        self._runner.tell(BackendChanged(self.backend_label, name))
+def _json_object(arguments: object) -> dict[str, Any]:
+    if not isinstance(arguments, Mapping):
+        raise InvalidParametersError(
+            f"The arguments must be a mapping, not {type(arguments).__name__}.", 'Give them by name: {"a": 1}.'
+        )
+    return json_copy(dict(cast("Mapping[str, Any]", arguments)))
 
 
 def _as_several(servers: Any) -> tuple[Any, ...]:
@@ -752,27 +628,8 @@ def _as_several(servers: Any) -> tuple[Any, ...]:
 
 
 def _refuse_clicks(hooks: object) -> None:
-    if any(isinstance(hook, Approval) and hook.needs_person for hook in as_hooks("before_tool_call", hooks)):
+    if any(hook.needs_person for hook in approvals_among(hooks)):
         raise InvalidParametersError(
             "ask() cannot wait for an approval: no click arrives while a cell runs synchronously.",
             "Use `await agent.prompt(...)`, or approve(ask=...) that answers in code.",
         )
-
-
-def _require_callable(name: str, value: object) -> None:
-    if not callable(value):
-        raise InvalidParametersError(
-            f"{name} must be callable, not {type(value).__name__}.",
-            "Pass a function (messages) -> answer, or a backend such as OpenAICompatible(...).",
-        )
-
-
-def _require_one_of(name: str, value: object, words: Sequence[str]) -> None:
-    if value not in words:
-        raise InvalidParametersError(f"{name} must be one of {', '.join(words)}, not {value!r}.")
-
-
-def _as_model(model: LlmModel | str | None, llm_call: LlmCall) -> LlmModel | None:
-    if isinstance(model, str):
-        return llm_call.describe_model(model) if isinstance(llm_call, DescribesModels) else LlmModel(id=model)
-    return model

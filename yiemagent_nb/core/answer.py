@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, cast
 
 from yiemagent_nb.core.backend import Calling, OpenAIMessages
+from yiemagent_nb.core.backend_call import BackendCall
 from yiemagent_nb.core.concurrency import (
     Interrupted,
     Outcome,
     iterate_in_thread,
     run_abortable,
     run_cancellable,
-    run_in_thread,
 )
 from yiemagent_nb.core.errors import BackendError, HookError, YiemAgentError, describe_error
 from yiemagent_nb.core.events import AgentError, MessageStart, MessageUpdate
+from yiemagent_nb.core.exchange import current_exchange
 from yiemagent_nb.core.hooks import AgentContext, hook_name
 from yiemagent_nb.core.messages import AssistantMessage, new_id
 from yiemagent_nb.core.models import LlmModel, ModelCost
+from yiemagent_nb.core.observed import ObservedPieces, ObservedSyncPieces
 from yiemagent_nb.core.reading.assemble import Assembler
 from yiemagent_nb.core.reading.extract import extract
 from yiemagent_nb.core.run import Run
@@ -59,13 +62,16 @@ async def answer(run: Run) -> AssistantMessage:
     except BaseException:  # the task is cancelled, or a person interrupts: keep what has come
         run.assembler = None
         message = assembler.partial("aborted", "the event loop was stopped")
-        run.add(_complete(run, calling, model, message), message_id)
+        message = _complete(run, calling, model, message)
+        _close_exchange(run, message)
+        run.add(message, message_id)
         raise
     if message.stop_reason == "error" and error is None:
         error = BackendError(message.error_message or "The server ended its answer with an error.")
     run.assembler = None
     run.error_message = None if error is None else str(error)
     message = _complete(run, calling, model, message)
+    _close_exchange(run, message)
     run.step("llm.answered", stop_reason=message.stop_reason, calls=len(message.tool_calls))
     run.add(message, message_id)
     if error is not None:
@@ -101,12 +107,15 @@ async def _ask(run: Run, calling: Calling, assembler: Assembler, message_id: str
     if output is not None:
         offered["response_format"] = output.response_format
     run.step("llm.called", messages=len(messages), tools=len(context.tools))
-    response: object = await _call(calling, messages, offered)
+    response = await BackendCall(run, calling, message_id).ask(messages, offered)
+    if isinstance(response, ObservedPieces | ObservedSyncPieces):
+        run.used = response.exchange
     if isinstance(response, AsyncIterable):
         pieces = aiter(cast("AsyncIterable[Any]", response))
     elif isinstance(response, Iterator):
         pieces: AsyncIterator[Any] = iterate_in_thread(cast("Iterator[Any]", response), run.signal)
     else:
+        run.used = next((each for each in reversed(run.exchanges) if each.response is response), None)
         return extract(response, tool_names=context.tools.keys(), text_tool_calls=config.text_tool_calls)
     return await _assemble(run, pieces, assembler, message_id)
 
@@ -114,10 +123,19 @@ async def _ask(run: Run, calling: Calling, assembler: Assembler, message_id: str
 async def _assemble(run: Run, pieces: AsyncIterator[Any], assembler: Assembler, message_id: str) -> AssistantMessage:
     emit = run.emit
     count = 0
+    watched = pieces if isinstance(pieces, ObservedPieces) else None
+    before = current_exchange.get()
+    if watched is not None:
+        current_exchange.set(watched.exchange)  # once, and not for each piece
     try:
-        async for piece in pieces:
+        async for piece in pieces if watched is None else watched.plain:
             if run.signal.aborted:
                 raise Interrupted
+            if watched is not None:
+                if count:
+                    watched.append(piece)
+                else:
+                    watched.take(piece)
             for delta in assembler.feed(piece):
                 emit(
                     MessageUpdate(
@@ -134,18 +152,10 @@ async def _assemble(run: Run, pieces: AsyncIterator[Any], assembler: Assembler, 
             if not count % PIECES_PER_BREATH:
                 await asyncio.sleep(0)
     finally:
+        current_exchange.set(before)
         if callable(close := getattr(pieces, "aclose", None)):
             await cast("Callable[[], Awaitable[None]]", close)()
     return assembler.finish()
-
-
-async def _call(calling: Calling, messages: OpenAIMessages, offered: Mapping[str, Any]) -> object:
-    keywords = calling.accepted(offered)
-    if calling.on_loop:
-        response = calling.llm_call(messages, **keywords)
-    else:
-        response = await run_in_thread(lambda: calling.llm_call(messages, **keywords))
-    return await response if inspect.isawaitable(response) else response
 
 
 async def _call_hook(hook: Callable[[Any], Any], expected: type, argument: object) -> Any:
@@ -153,6 +163,8 @@ async def _call_hook(hook: Callable[[Any], Any], expected: type, argument: objec
         value = hook(argument)
         if inspect.isawaitable(value):
             value = await value
+    except HookError:
+        raise
     except (Exception, SystemExit) as error:
         raise HookError(f"The hook {hook_name(hook)} raised {describe_error(error)}") from error
     if not isinstance(value, expected):
@@ -183,3 +195,17 @@ def _complete(run: Run, calling: Calling, model: LlmModel | None, message: Assis
     if message.usage is not None and message.usage.cost is not None:
         run.spent += message.usage.cost.total
     return message
+
+
+def _close_exchange(run: Run, message: AssistantMessage) -> None:
+    """Those who observe the exchange know its answer when they hear of it."""
+    exchanges, run.exchanges = run.exchanges, []
+    used, run.used = run.used, None
+    if not exchanges:
+        return
+    now = time.perf_counter()
+    used = used or exchanges[-1]
+    used.answer = message
+    used.error = used.error or message.error_message or ""
+    for exchange in exchanges:
+        exchange.ended = exchange.ended or now

@@ -30,13 +30,23 @@ from yiemagent_nb.core.approval_words import decision_words, denied_before, edit
 from yiemagent_nb.core.arguments import validate_arguments
 from yiemagent_nb.core.errors import InvalidParametersError, YiemAgentError, describe_error
 from yiemagent_nb.core.events import ApprovalChoice, ApprovalRequested, ApprovalResolved, Event
-from yiemagent_nb.core.hooks import BeforeToolCallContext, BeforeToolCallResult
+from yiemagent_nb.core.hooks import BeforeToolCallContext, BeforeToolCallResult, as_hooks
 from yiemagent_nb.core.messages import new_id
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.tools import Tool
 from yiemagent_nb.core.validation import printable
 
-__all__ = ["Approval", "ApprovalPolicy", "Approvals", "Ask", "Check", "Decision", "Subject", "approve"]
+__all__ = [
+    "Approval",
+    "ApprovalPolicy",
+    "Approvals",
+    "Ask",
+    "Check",
+    "Decision",
+    "Subject",
+    "approvals_among",
+    "approve",
+]
 
 Verdict = Literal["ask", "allow", "deny"]
 ApprovalPolicy = Callable[[Tool, dict[str, Any]], Verdict] | Collection[str]
@@ -413,6 +423,13 @@ def _as_answer(decision: Decision, arguments: Mapping[str, Any]) -> BeforeToolCa
     if decision.arguments is None or decision.choice != "allow_edited":
         return None
     return BeforeToolCallResult(arguments=decision.arguments, note=edit_note(arguments, decision.arguments))
+
+
+def approvals_among(hooks: object) -> list[Approval]:
+    """The approvals among ``before_tool_call`` hooks, those within a wrapper (``__wrapped__``) too."""
+    several = as_hooks("before_tool_call", hooks)
+    inner = (hook if isinstance(hook, Approval) else getattr(hook, "__wrapped__", None) for hook in several)
+    return [hook for hook in inner if isinstance(hook, Approval)]
 
 
 def approve(policy: ApprovalPolicy | None = None, *, ask: Ask | None = None) -> Approval:

@@ -99,8 +99,12 @@ def default_backend() -> LlmCall:
 
 def describe_backend(llm_call: LlmCall) -> str:
     """A short name to show: the provider and the model, or the function's name."""
-    if is_described(llm_call):
-        provider, model = provider_of(llm_call), model_of(llm_call)
+    return _label(llm_call, described=is_described(llm_call))
+
+
+def _label(llm_call: LlmCall, *, described: bool) -> str:
+    if described:
+        provider, model = _provider(llm_call), _model(llm_call)
         return f"{provider}: {model.name or model.id}" if model is not None else provider
     name = attribute_of(llm_call, "__name__")
     return name if isinstance(name, str) else type(llm_call).__name__
@@ -131,13 +135,21 @@ def is_described(backend: object) -> bool:
 
 def provider_of(backend: object) -> str:
     """A backend's kind, as it stands in messages; empty where it does not say."""
-    provider = attribute_of(backend, "provider") if is_described(backend) else None
+    return _provider(backend) if is_described(backend) else ""
+
+
+def _provider(backend: object) -> str:
+    provider = attribute_of(backend, "provider")
     return provider if isinstance(provider, str) else ""
 
 
 def model_of(backend: object) -> LlmModel | None:
     """The model that answers when nobody names one; None where the backend does not say. A name will do."""
-    model = attribute_of(backend, "model") if is_described(backend) else None
+    return _model(backend) if is_described(backend) else None
+
+
+def _model(backend: object) -> LlmModel | None:
+    model = attribute_of(backend, "model")
     if isinstance(model, str) and model:
         return LlmModel(id=model)
     return model if isinstance(model, LlmModel) else None
@@ -174,11 +186,18 @@ class Calling:
     @property
     def provider(self) -> str:
         """Whom requests go to, as it is known by now; empty where the backend does not say."""
-        return provider_of(self.llm_call)
+        return _provider(self.llm_call) if self.described else ""
+
+    @property
+    def label(self) -> str:
+        """A short name to show, as ``describe_backend`` gives it."""
+        return _label(self.llm_call, described=self.described)
 
     def model(self, chosen: LlmModel | None) -> LlmModel | None:
         """The model that answers: the chosen one, else the backend's own, with what is known of it by now."""
-        return chosen if chosen is not None else model_of(self.llm_call)
+        if chosen is not None:
+            return chosen
+        return _model(self.llm_call) if self.described else None
 
     def accepted(self, offered: Mapping[str, Any]) -> Mapping[str, Any]:
         """Those of ``offered`` that the backend takes."""

@@ -54,6 +54,7 @@ async def run_tool_calls(run: Run, message: AssistantMessage) -> Batch:
         before_hooks=as_hooks("before_tool_call", run.config.before_tool_call),
         after_hooks=as_hooks("after_tool_call", run.config.after_tool_call),
         trace=run.trace,
+        observe=run.call_observer,
     )
     run.step("calls.run", count=len(calls), sequential=sequential)
     results = await (_run_in_turn if sequential else _run_at_once)(run, scope, calls)

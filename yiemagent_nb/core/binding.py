@@ -50,6 +50,8 @@ class LoopBinding:
                     raise AgentClosedError("The agent's event loop was closed while it worked.", "Prompt it again.")
         finally:
             waiting.cancel()
+        if waiting.cancelled():  # by the end of that loop: nobody cancels this task
+            raise AgentClosedError("The agent's event loop ended while it worked.", "Build a new agent.")
         return waiting.result()
 
     def call(self, callback: Callable[[], object]) -> bool:

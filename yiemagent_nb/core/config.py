@@ -17,13 +17,23 @@ from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.state import AgentState
 from yiemagent_nb.core.tools import ExecutionMode
 
-__all__ = ["FormatMessages", "LoopConfig", "PrepareContext"]
+__all__ = ["AroundLlmCall", "FormatMessages", "LoopConfig", "PrepareContext"]
 
 PrepareContext = Callable[[AgentState], AgentContext | Awaitable[AgentContext]]
 """Chooses what is sent: ``prepare_context(state) -> AgentContext``. Called before each request."""
 
 FormatMessages = Callable[[AgentContext], OpenAIMessages | Awaitable[OpenAIMessages]]
 """Turns a context into messages in OpenAI's form. Called after ``prepare_context``."""
+
+
+AroundLlmCall = Callable[[Callable[..., Awaitable[Any]], OpenAIMessages, dict[str, Any]], Any]
+"""Calls the backend: ``around_llm_call(call, messages, options)``, sync or async.
+
+``await call(messages, **options)`` asks the backend and gives what it gave: a text, a mapping, or an
+async iterator of pieces. What the hook returns is read in its place. It may change the messages (in
+copies: those given are read-only) and the options, call several times, or not at all. ``options`` has
+tools, model, thinking_level and what else the backend is offered.
+"""
 
 
 def _nothing() -> Sequence[Message]:
@@ -41,6 +51,7 @@ class LoopConfig:
         tool_execution: How the calls of one answer run; a sequential tool makes its batch so.
         prepare_context: Chooses what is sent. Default: everything.
         format_messages: Turns it into OpenAI's form. Default: ``RequestBuilder``.
+        around_llm_call: Calls the backend, with what it may change; see ``AroundLlmCall``.
         before_tool_call: One hook or several; may block or change a call.
         after_tool_call: One hook or several; may change a result.
         limits: ``max_turns``, ``max_cost`` and ``concurrent_tool_calls`` bind a run.
@@ -59,6 +70,7 @@ class LoopConfig:
     tool_execution: ExecutionMode = "parallel"
     prepare_context: PrepareContext | None = None
     format_messages: FormatMessages | None = None
+    around_llm_call: AroundLlmCall | None = None
     before_tool_call: BeforeToolCall | Sequence[BeforeToolCall] | None = None
     after_tool_call: AfterToolCall | Sequence[AfterToolCall] | None = None
     limits: Limits = field(default_factory=Limits)

@@ -30,6 +30,7 @@ __all__ = [
     "EndReason",
     "Event",
     "HistoryChanged",
+    "HooksChanged",
     "MessageEnd",
     "MessageStart",
     "MessageUpdate",
@@ -174,6 +175,14 @@ class BackendChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class HooksChanged:
+    """From the next turn on, the hooks of these kinds are others: ``Agent.hooks`` has them."""
+
+    names: tuple[str, ...]
+    type: Literal["hooks_changed"] = "hooks_changed"
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryChanged:
     """The history is another one, of ``length`` messages: a branch was gone back to, or all was forgotten."""
 
@@ -277,6 +286,7 @@ Event = (
     | ToolsChanged
     | BackendChanged
     | HistoryChanged
+    | HooksChanged
     | QueueChanged
     | ApprovalRequested
     | ApprovalResolved

@@ -27,6 +27,7 @@ __all__ = [
     "BeforeToolCall",
     "BeforeToolCallContext",
     "BeforeToolCallResult",
+    "Hooks",
     "as_hooks",
     "hook_name",
 ]
@@ -93,6 +94,25 @@ class AfterToolCallContext:
     def is_error(self) -> bool:
         """Whether the tool failed."""
         return self.result.is_error
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """The hooks of an agent, as they are from the next turn on.
+
+    Args:
+        prepare_context: Chooses what is sent.
+        format_messages: Turns it into OpenAI's form.
+        before_tool_call: Asked in order before a call runs.
+        after_tool_call: Asked in order after it ran.
+        around_llm_call: Calls the backend.
+    """
+
+    prepare_context: Callable[..., Any] | None = None
+    format_messages: Callable[..., Any] | None = None
+    before_tool_call: tuple[Callable[..., Any], ...] = ()
+    after_tool_call: tuple[Callable[..., Any], ...] = ()
+    around_llm_call: Callable[..., Any] | None = None
 
 
 BeforeAnswer = BeforeToolCallResult | Mapping[str, Any] | None

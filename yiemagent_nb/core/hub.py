@@ -9,10 +9,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from yiemagent_nb.core.call_stages import CallStage
 from yiemagent_nb.core.errors import AgentBusyError, InvalidParametersError, describe_error
 from yiemagent_nb.core.events import AgentError, Event, MessageUpdate, Trace
+from yiemagent_nb.core.exchange import Exchange
 from yiemagent_nb.core.execution import is_async_callable
 from yiemagent_nb.core.hooks import hook_name
+from yiemagent_nb.core.observers import Observers
 from yiemagent_nb.core.runtime import running_loop
 from yiemagent_nb.core.signal import AbortSignal
 
@@ -39,6 +42,8 @@ class Hub:
         self._inline: tuple[_Inline, ...] = ()
         self._queued: tuple[_Queued, ...] = ()
         self._sink: _Inline | _Queued | None = None
+        self.exchanges: Observers[Exchange] = Observers()
+        self.calls: Observers[CallStage] = Observers()
         self._waiting: deque[tuple[Event, AbortSignal]] = deque()
         self._publishing = False
 

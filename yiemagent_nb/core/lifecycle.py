@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from yiemagent_nb.core.approval import Approvals
+from yiemagent_nb.core.call_stages import CallObserver, CallStage
 from yiemagent_nb.core.concurrency import Interrupted, Outcome, run_abortable, run_in_thread
 from yiemagent_nb.core.errors import (
     ExecutionAbortedError,
@@ -67,6 +68,8 @@ class CallScope:
         after_hooks: Asked in order after it ran.
         approvals: Where an approval hook asks.
         trace: Takes named steps; None where nobody listens.
+        observe: Told when a tool begins; None where nobody observes.
+        by_hand: Whether a person makes the calls.
     """
 
     message: AssistantMessage
@@ -77,6 +80,8 @@ class CallScope:
     before_hooks: tuple[Callable[..., Any], ...] = ()
     after_hooks: tuple[Callable[..., Any], ...] = ()
     trace: Callable[[str, Mapping[str, Any]], None] | None = None
+    observe: CallObserver | None = None
+    by_hand: bool = False
 
     def step(self, name: str, call: ToolCall, **data: Any) -> None:
         """Trace a named step of a call."""
@@ -236,6 +241,8 @@ async def execute_prepared_tool_call(prepared: PreparedToolCall, scope: CallScop
     signal = scope.signal if tool.timeout is None else AbortSignal(parent=scope.signal)
     updates = _Updates(call, scope.emit)
     scope.step("call.executing", call)
+    if scope.observe is not None:
+        scope.observe(CallStage("runs", call, scope.by_hand, prepared.arguments))
     start = time.perf_counter()
     interrupted = False
     try:

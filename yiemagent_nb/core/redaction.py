@@ -15,7 +15,7 @@ import re
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Final, NoReturn, cast
 from urllib.parse import quote, unquote
 
@@ -24,7 +24,7 @@ from pydantic import SecretStr
 from yiemagent_nb.core.errors import AuthenticationError, InvalidParametersError
 from yiemagent_nb.core.reading.fields import REASONING_FIELDS
 
-__all__ = ["Redactor", "checked_key", "mask_keys", "mask_logs", "with_hidden_keys", "with_plain_keys"]
+__all__ = ["Redactor", "checked_key", "mask_field", "mask_keys", "mask_logs", "with_hidden_keys", "with_plain_keys"]
 
 _MASK: Final = "[key]"
 _SHORTEST = 6
@@ -244,6 +244,20 @@ def with_plain_keys(fields: Mapping[str, object]) -> dict[str, object]:
         else:
             plain[name] = value.get_secret_value() if isinstance(value, SecretStr) else value
     return plain
+
+
+def mask_field(name: str, value: str) -> str:
+    """The value of a header or a field, masked where its name tells of a key; a scheme such as ``Bearer`` stays."""
+    if not value or not _tells_of_key(name):
+        return value
+    scheme, _, credentials = value.partition(" ")
+    return f"{scheme} {_MASK}" if credentials and scheme.lower() in {"basic", "bearer", "digest"} else _MASK
+
+
+@lru_cache(maxsize=1000)
+def _tells_of_key(name: str) -> bool:
+    name = name.lower()
+    return any(word in name for word in _SECRET_NAMES)
 
 
 def mask_keys(text: str) -> str:

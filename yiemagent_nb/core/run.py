@@ -7,8 +7,10 @@ from typing import Any
 
 from yiemagent_nb.core.approval import Approvals
 from yiemagent_nb.core.backend import Calling
+from yiemagent_nb.core.call_stages import CallObserver
 from yiemagent_nb.core.config import LoopConfig
 from yiemagent_nb.core.events import Event, MessageEnd, MessageStart, Trace
+from yiemagent_nb.core.exchange import Exchange, ExchangeObserver
 from yiemagent_nb.core.hooks import AgentContext
 from yiemagent_nb.core.messages import AssistantMessage, Message, new_id
 from yiemagent_nb.core.output import OutputFormat
@@ -20,6 +22,10 @@ from yiemagent_nb.core.state import AgentState
 __all__ = ["Emit", "Run"]
 
 Emit = Callable[[Event], None]
+
+
+def _nobody() -> None:
+    return None
 
 
 class Run:
@@ -35,6 +41,8 @@ class Run:
         tracing: Says whether ``Trace`` events are wanted.
         spent: US dollars spent before.
         output: The form that answers must have; default: the configuration's.
+        observe: Takes each exchange with the model when it begins; None while nobody observes.
+        observe_calls: Takes the stages of calls; None while nobody observes.
     """
 
     def __init__(
@@ -48,6 +56,8 @@ class Run:
         tracing: Callable[[], bool] = bool,
         spent: float = 0.0,
         output: OutputFormat[Any] | None = None,
+        observe: Callable[[], ExchangeObserver | None] = _nobody,
+        observe_calls: Callable[[], CallObserver | None] = _nobody,
     ) -> None:
         if not isinstance(context.messages, list):
             context.messages = list(context.messages)
@@ -67,8 +77,24 @@ class Run:
         self.output = config.output if output is None else output
         self.corrections = 0
         """How often the model was told that its answer does not have that form."""
+        self.exchanges: list[Exchange] = []
+        """Those that were made for the answer that is awaited, while somebody observes."""
+        self.used: Exchange | None = None
+        """The one of them that the answer is read from, where it is what the backend gave."""
         self._tracing = tracing
+        self._observe = observe
+        self._observe_calls = observe_calls
         self._calling = Calling.of(config.llm_call)
+
+    @property
+    def observer(self) -> ExchangeObserver | None:
+        """Takes each exchange with the model when it begins; None while nobody observes."""
+        return self._observe()
+
+    @property
+    def call_observer(self) -> CallObserver | None:
+        """Takes the stages of calls; None while nobody observes."""
+        return self._observe_calls()
 
     @property
     def trace(self) -> Callable[[str, Mapping[str, Any]], None] | None:

@@ -81,6 +81,8 @@ class Runner:
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._beside: dict[AbortSignal, Run | None] = {}
         """The signals of what goes on beside the conversation, and the run in which it began."""
+        self._by_hand: dict[AbortSignal, asyncio.Future[None]] = {}
+        """Calls by hand, which the end of a run does not end, and when each is over."""
         self._started: set[asyncio.Task[None]] = set()
         config.deliver = self._deliver
         config.take_steering = self.queues.take_steering
@@ -184,6 +186,19 @@ class Runner:
             self._beside.pop(signal, None)
             signal.detach()
 
+    async def by_hand(self, parent: AbortSignal | None, work: Callable[[AbortSignal], Coroutine[Any, Any, T]]) -> T:
+        """Await ``work(signal)``, which goes beside all runs; the signal is set by ``parent`` and by ``shutdown``."""
+        if self.queues.closed:
+            raise AgentClosedError("The agent was shut down.", "Build a new one.")
+        signal = AbortSignal(parent)
+        over = self._by_hand[signal] = asyncio.get_running_loop().create_future()
+        try:
+            return await work(signal)
+        finally:
+            del self._by_hand[signal]
+            over.set_result(None)
+            signal.detach()
+
     async def complete(
         self, context: AgentContext, options: Mapping[str, Any], signal: AbortSignal
     ) -> AssistantMessage:
@@ -229,6 +244,10 @@ class Runner:
             while not self._put_shutdown():
                 await self.wait_idle()
         await self.wait_idle()
+        for signal in tuple(self._by_hand):
+            signal.abort("the agent was shut down")
+        if self._by_hand:
+            await asyncio.wait(self._by_hand.values(), timeout=2 * ABORT_GRACE)
 
     def _put_shutdown(self) -> bool:
         try:
@@ -294,6 +313,8 @@ class Runner:
             tracing=lambda: self._hub.tracing,
             spent=self.spent,
             output=output,
+            observe=lambda: self._hub.exchanges.tell,
+            observe_calls=lambda: self._hub.calls.tell,
         )
         self._signal = signal
         self.run = run

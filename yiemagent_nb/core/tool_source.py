@@ -51,6 +51,14 @@ class ToolSource(Protocol):
         """
         ...
 
+    async def remove(self, server: Any) -> None:
+        """Let go of a server, given as it is or by its name; its tools are gone at once. Called on the agent's loop.
+
+        Raises:
+            InvalidParametersError: There is none; the error names those that there are.
+        """
+        ...
+
     def start(self) -> None:
         """Begin to connect. Called on the agent's loop."""
         ...
