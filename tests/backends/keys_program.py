@@ -41,6 +41,10 @@ from yiemagent_nb.core.errors import YiemAgentError
 from yiemagent_nb.core.events import Event, dump_event
 from yiemagent_nb.sinks.jsonl import JsonlSink
 from yiemagent_nb.sinks.log import LogSink
+from yiemagent_nb.tracing.copies import CopyForm, copy_of
+from yiemagent_nb.tracing.details import details_of
+from yiemagent_nb.tracing.recorder import TraceRecorder
+from yiemagent_nb.widgets.trace_panel import TracePanel
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 ONCE = RetryPolicy(1, 0.001)
@@ -159,6 +163,7 @@ async def run_agent(record: Record, title: str, agent: Agent, folder: Path) -> N
     events: list[Event] = []
     agent.subscribe(lambda event, _: events.append(event))
     agent.subscribe(lambda event, _: LogSink()(event))
+    trace = TraceRecorder.of(agent)
     page = Page(agent)
     page.hello()
     with JsonlSink(folder / "events.jsonl") as sink:
@@ -170,9 +175,28 @@ async def run_agent(record: Record, title: str, agent: Agent, folder: Path) -> N
     record.say(f"{title} message", f"{message!r}\n{message.model_dump_json()}")
     record.say(f"{title} events", "\n".join(f"{event!r} {dump_event(event)}" for event in events))
     record.say(f"{title} page", json.dumps(page.batches))
+    tell_trace(record, f"{title} trace", trace)
     record.look_at(f"{title} agent", agent)
     record.look_at(f"{title} state", agent.state)
     page.host.close()
+
+
+def tell_trace(record: Record, title: str, trace: TraceRecorder) -> None:
+    """Write all that a trace shows of its rows: figures, what was sent and came back, copies."""
+    record.say(title, repr(trace))
+    panel = TracePanel(cast("Agent", trace.agent()))
+    record.say(f"{title} panel", json.dumps(panel.state()))
+    for row in trace.rows():
+        record.say(f"{title} row", f"{row!r}\n{details_of(row)!r}")
+        for exchange in row.model.exchanges:
+            record.say(f"{title} exchange", f"{exchange.label} {exchange.options!r}")
+            for wire in exchange.wire:
+                record.look_at(f"{title} headers", (wire.url, *wire.headers, *wire.answer_headers, wire.error))
+        for form in get_args(CopyForm):
+            try:
+                record.say(f"{title} as {form}", copy_of(trace, row, form).text)
+            except YiemAgentError as error:
+                record.error(f"{title} as {form}", error)
 
 
 def givers(keys: Mapping[str, str], server: str) -> dict[str, Build]:

@@ -84,6 +84,8 @@ class OpenAICompatible(ModelServer):
         if kind == OPENAI.provider and options.get("api_key") is None and options.get("api_key_env") is None:
             options["api_key_env"] = OPENAI.key_variable
         super().__init__(model, base_url=address, habits=habits, api=api, **options)
+        named = {"preset": preset, "provider": provider}
+        self._written |= {name: value for name, value in named.items() if value is not None}
 
 
 def _kind_at(address: str) -> str:

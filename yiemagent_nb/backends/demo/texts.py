@@ -43,7 +43,9 @@ _LEADING = re.compile(
     r"phrase|sentence|message|following|named|called|in)\b[\s:,]*",
     re.IGNORECASE,
 )
-_TRAILING = re.compile(r"[\s,]+(?:please|now|for me|right now|again|thanks|thank you)[\s.!?]*$", re.IGNORECASE)
+_TRAILING = re.compile(
+    r"(?<![\s,])[\s,]+(?:please|now|for me|right now|again|thanks|thank you)[\s.!?]*$", re.IGNORECASE
+)
 _CUE_AT_END = re.compile(r"\s(?:to|into|in|from|for|at|with|on|as|by|of)$")
 _RESULT = re.compile(r"(?:the |that |this )?(?:result|answer|output)|it|that|this", re.IGNORECASE)
 _WHEN = frozenset(stem(word) for word in ["today", "tomorrow", "yesterday", "now", "me", "moment", "that", "this"])

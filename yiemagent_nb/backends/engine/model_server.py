@@ -17,6 +17,7 @@ from yiemagent_nb.backends.engine.options import ServerOptions, checked, explain
 from yiemagent_nb.backends.engine.request_writer import OPTIONS_OF_REQUESTS, Question, Request, RequestWriter
 from yiemagent_nb.backends.engine.served_models import ServedModels
 from yiemagent_nb.backends.engine.stream_reader import StreamReader
+from yiemagent_nb.backends.engine.written import FALLBACK_VARIABLE, shown_options, written
 from yiemagent_nb.backends.http.bodies import read_response
 from yiemagent_nb.backends.http.connection import HttpConnection, Timeouts
 from yiemagent_nb.backends.http.retry import Attempts, RetryPolicy
@@ -110,6 +111,8 @@ class ModelServer:
             retries=RetryPolicy(retries) if isinstance(retries, int) else retries or RetryPolicy(),
             client=client,
         )
+        self._written = {"base_url": self.base_url, **({} if api == "auto" else {"api": api})}
+        self._written |= shown_options(options, self._http.redacted, has_login=address != self.base_url)
         self._writer = RequestWriter(habits, None if api == "auto" else api, options, self._http.redacted.add_fields)
 
     def __init_subclass__(cls) -> None:
@@ -136,6 +139,22 @@ class ModelServer:
     def connection(self) -> HttpConnection:
         """How it reaches its server."""
         return self._http
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that holds its key, or would; empty where it needs none."""
+        return self._key_env or ("" if self._key is None else FALLBACK_VARIABLE)
+
+    @property
+    def as_code(self) -> str:
+        """The Python that builds it anew, with its class's name and ``os``; its key comes from ``key_variable``."""
+        return written(type(self), self._arguments())
+
+    def _arguments(self) -> dict[str, Any]:
+        """What it is built with anew."""
+        model = {} if self.model is None else {"model": self.model.id}
+        key = {"api_key_env": self.key_variable} if self._key is not None or self._key_is_needed else {}
+        return {**model, **self._written, **key}
 
     def describe_model(self, model: str) -> LlmModel:
         """What is known of a model by its name, its price included."""

@@ -11,6 +11,7 @@ from yiemagent_nb.core.errors import BackendError
 
 if TYPE_CHECKING:
     from yiemagent_nb.backends.http.connection import HttpConnection
+    from yiemagent_nb.backends.http.tap import WireTap
 
 __all__ = ["Answer"]
 
@@ -22,9 +23,12 @@ class Answer:
         connection: Whose errors it raises.
         response: httpx's response, its body unread.
         between_bytes: Seconds from one chunk of the body to the next; None leaves it to the client.
+        tap: Writes down what comes.
     """
 
-    def __init__(self, connection: HttpConnection, response: Any, between_bytes: float | None) -> None:
+    def __init__(
+        self, connection: HttpConnection, response: Any, between_bytes: float | None, tap: WireTap | None = None
+    ) -> None:
         self.status: int = response.status_code
         self.headers: Mapping[str, str] = response.headers
         self.media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -34,6 +38,9 @@ class Answer:
         body = response.aiter_bytes() if encoded or response.is_stream_consumed else response.stream
         self._chunks = cast("AsyncGenerator[bytes, None]", aiter(body))
         self._next = self._chunks.__anext__
+        self._tap = tap
+        if tap is not None:
+            tap.answers(self.status, response.headers.raw)
         self._watch = None if between_bytes is None else _IdleWatch(between_bytes)
 
     async def __aenter__(self) -> Self:
@@ -91,27 +98,40 @@ class Answer:
         watch = self._watch
         try:
             if watch is None:
-                return await self._next()
-            watch.turn += 1
-            watch.task = asyncio.current_task()
-            chunk = await self._next()
-            watch.task = None
+                chunk = await self._next()
+            else:
+                watch.turn += 1
+                watch.task = asyncio.current_task()
+                chunk = await self._next()
+                watch.task = None
         except StopAsyncIteration:
+            self._ended("")
             return b""
         except Exception as error:
-            return self._connection.interrupted(error)
+            return self._failed(self._connection.interrupted(error))
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and watch is not None and watch.expired():
-                return self._connection.silent()
+                return self._failed(self._connection.silent())
             return error.with_traceback(None)
+        if self._tap is not None:
+            self._tap.take(chunk)
         return chunk
 
     async def aclose(self) -> None:
         """Give the connection back, or close it where the body was not read to its end."""
         if self._watch is not None:
             self._watch.stop()
+        self._ended("The answer was not read to its end.")
         await self._chunks.aclose()
         await self._response.aclose()
+
+    def _failed(self, error: BackendError) -> BackendError:
+        self._ended(error.message)
+        return error
+
+    def _ended(self, error: str) -> None:
+        if self._tap is not None:
+            self._tap.ends(error)
 
     async def drain(self, seconds: float = 0.25) -> None:
         """Read to the end of the body, which the server has announced, so that the connection stays.

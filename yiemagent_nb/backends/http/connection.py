@@ -26,6 +26,7 @@ from yiemagent_nb.backends.http.answer import Answer
 from yiemagent_nb.backends.http.bodies import parse_json
 from yiemagent_nb.backends.http.network_errors import connection_error, connection_timeout
 from yiemagent_nb.backends.http.retry import Attempts, RetryPolicy, read_retry_after
+from yiemagent_nb.backends.http.tap import WireTap, masked
 from yiemagent_nb.backends.http.urls import origin_of, split_url, without_login
 from yiemagent_nb.core.errors import (
     BackendError,
@@ -199,7 +200,7 @@ class HttpConnection:
         """
         key = checked_key(self._key() or "")
         self.redacted.add(key.get_secret_value())
-        answer = await self._ask(path, body, key)
+        answer = await self._ask(path, body, key, WireTap.now(self.redacted))
         if isinstance(answer, Answer) and not _OK <= answer.status < _REDIRECT:
             answer = await self._refusal(answer)
         if isinstance(answer, Answer):
@@ -237,16 +238,21 @@ class HttpConnection:
         if client is not None and end is not None:
             await end.aclose()
 
-    async def _ask(self, path: str, body: bytes | None, key: SecretStr) -> Answer | BaseException:
+    async def _ask(self, path: str, body: bytes | None, key: SecretStr, tap: WireTap | None) -> Answer | BaseException:
         try:
-            response = await self._send(path, body, key)
+            response = await self._send(path, body, key, tap)
         except Exception as error:
-            return self._wrap(error, began=False)
+            failure = self._wrap(error, began=False)
+            if tap is not None:
+                tap.ends(failure.message)
+            return failure
         except BaseException as error:
+            if tap is not None:
+                tap.ends("It was stopped before an answer came.")
             return error.with_traceback(None)  # the frames behind it hold the request's headers
-        return Answer(self, response, None if self._client is not None else self._timeouts.between_bytes)
+        return Answer(self, response, None if self._client is not None else self._timeouts.between_bytes, tap)
 
-    async def _send(self, path: str, body: bytes | None, key: SecretStr) -> Any:
+    async def _send(self, path: str, body: bytes | None, key: SecretStr, tap: WireTap | None) -> Any:
         method = "GET" if body is None else "POST"
         if self._login:
             authorization = {"Authorization": f"Basic {self._login.get_secret_value()}"}
@@ -256,10 +262,15 @@ class HttpConnection:
             request = self._client.build_request(
                 method, self.base_url + path, content=body, headers={**self._headers, **authorization}
             )
+            if tap is not None:
+                self.redacted.add_fields(request.headers)
+                tap.sends(method, str(request.url), masked(request.headers), body or b"")
             try:
                 return await self._client.send(request, stream=True)
             finally:
                 self.redacted.add_fields(request.headers)  # those of the client, and of its auth
+                if tap is not None:
+                    tap.sent(masked(request.headers))
         # Built by hand: the client's own way to a request costs as much as a tool call.
         address = self.base_url + path
         made = self._urls.get(address)
@@ -280,6 +291,8 @@ class HttpConnection:
             stream=httpx2.ByteStream(content),
             extensions={"timeout": phases},
         )
+        if tap is not None:
+            tap.sends(method, address, [*headers[: len(pairs) + 1], *masked(authorization)], content)
         return await (await self._own_client()).send(request, stream=True)
 
     async def _own_client(self) -> httpx2.AsyncClient:

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Final, Self, cast
 
 from pydantic import SecretStr
 
@@ -84,6 +84,8 @@ class Local:
         timeout: Timeouts | None = None,
         **options: Any,
     ) -> None:
+        self.as_code: Final = f"{type(self).__name__}({str(path)!r}, context_window={context_window!r})"
+        """The Python that builds it anew."""
         self.path = _checked(Path(path).expanduser())
         if importlib.util.find_spec("xllamacpp") is None:
             raise BackendError(
