@@ -26,7 +26,7 @@ def agent_with(*servers: Any, answers: Sequence[Answer] = (), **options: Any) ->
 
 def registry(agent: Agent) -> McpTools:
     """What gives the agent its servers' tools."""
-    return cast("McpTools", agent._source)  # pyright: ignore[reportPrivateUsage]
+    return cast("McpTools", agent._toolbox.source)  # pyright: ignore[reportPrivateUsage]
 
 
 async def discovered(agent: Agent) -> McpTools:

@@ -25,6 +25,8 @@ from pydantic import SecretStr
 from yiemagent_nb.core.errors import InvalidParametersError, McpConnectionError, McpError, McpTimeoutError
 from yiemagent_nb.mcp.link import Progress
 from yiemagent_nb.mcp.links.http import HttpTransport
+from yiemagent_nb.mcp.log_writer import LogWriter
+from yiemagent_nb.mcp.protocol_log import ProtocolLog
 from yiemagent_nb.mcp.server import McpServer, ServerEvent
 
 pytestmark = pytest.mark.requirement("Y FR-004", "Y SP-009")
@@ -147,6 +149,8 @@ async def test_a_session_that_the_server_forgot_ends_the_link_and_is_known_as_no
 
 class Nobody:
     """An inbox that nobody reads."""
+
+    log = LogWriter(ProtocolLog())
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None: ...
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from mcp_client.third_party_servers import EVERYTHING, Place
+from mcp_client.watching import until
 
 from yiemagent_nb import (
     Agent,
@@ -176,6 +177,26 @@ async def test_it_learns_the_roots_that_it_may_know_of(connect: Connect, place: 
         assert place.folder.as_uri() in result["content"][0]["text"]
 
 
+async def test_it_hears_of_roots_that_changed_while_it_is_connected(connect: Connect, place: Place) -> None:
+    async with connect(roots=[place.folder]) as server:
+        address = (place.folder / "files").as_uri()
+
+        def was_told() -> bool:
+            newest = [entry.text for entry in server.log.entries()]
+            answers = [at for at, text in enumerate(newest) if f'"{address}"' in text]
+            return bool(answers) and any("Roots updated" in text for text in newest[answers[0] :])
+
+        await server.call_tool("get-roots-list")
+        await server.set_roots([place.folder / "files"])
+        await until(was_told)
+        assert [root["uri"] for root in server.roots] == [address]
+        result = await server.call_tool("get-roots-list")
+        assert address in result["content"][0]["text"]
+        with pytest.raises(InvalidParametersError):
+            await server.set_roots(["https://example.org"])
+        assert len(server.roots) == 1
+
+
 @pytest.mark.requirement("Y FR-004")
 async def test_what_it_asks_a_model_is_answered_by_the_agents_once_a_person_agreed(connect: Connect) -> None:
     async with connect() as server:
@@ -303,3 +324,47 @@ async def test_a_call_that_takes_too_long_is_given_up_and_the_server_stays(conne
         answer = await server.call_tool("echo", {"message": "still here"})
         assert answer["content"][0]["text"] == "Echo: still here"
         assert server.restarts == 0
+
+
+async def test_all_that_crosses_stands_in_its_log_by_direction(connect: Connect, place: Place) -> None:
+    def sample(_params: Mapping[str, Any]) -> str:
+        return "a sampled answer"
+
+    async with connect(roots=[place.folder], on_sampling=sample) as server:
+        heard = Heard(server)
+        await server.call_tool("trigger-long-running-operation", {"duration": 0.1, "steps": 2})
+        await server.call_tool("trigger-sampling-request", {"prompt": "Say something."})
+        await server.call_tool("get-roots-list")
+        await server.set_log_level("debug")
+        await server.subscribe_resource(DYNAMIC)
+        await heard.next("log")
+        with pytest.raises(McpError):
+            await server.get_prompt("args-prompt")
+        with pytest.raises(McpTimeoutError):
+            await server.call_tool("trigger-long-running-operation", {"duration": 60, "steps": 2}, timeout=0.2)
+        assert 0 < await server.check() < 5
+        entries = server.log.entries(limit=1_000)
+    seen = {(entry.direction, entry.method, entry.seconds is not None, entry.is_error) for entry in entries}
+    assert {
+        ("state", "ready", False, False),
+        ("out", "initialize", False, False),
+        ("in", "initialize", True, False),
+        ("out", "notifications/initialized", False, False),
+        ("out", "tools/call", False, False),
+        ("in", "notifications/progress", False, False),
+        ("in", "tools/call", True, False),
+        ("in", "sampling/createMessage", False, False),
+        ("out", "sampling/createMessage", True, False),
+        ("in", "roots/list", False, False),
+        ("out", "roots/list", True, False),
+        ("out", "logging/setLevel", False, False),
+        ("in", "notifications/message", False, False),
+        ("out", "resources/subscribe", False, False),
+        ("in", "prompts/get", True, True),
+        ("out", "notifications/cancelled", False, False),
+        ("out", "ping", False, False),
+        ("in", "ping", True, False),
+    } <= seen
+    answered = {entry.id for entry in entries if entry.direction == "in" and entry.seconds is not None}
+    assert answered <= {entry.id for entry in entries if entry.direction == "out" and entry.method}
+    assert any("a sampled answer" in entry.text for entry in entries if entry.direction == "out")

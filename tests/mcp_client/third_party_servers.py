@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import socket
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from yiemagent_nb import McpServer
 
-__all__ = ["EVERYTHING", "SERVERS", "Call", "Place", "ThirdParty"]
+__all__ = ["EVERYTHING", "SERVERS", "Call", "Place", "ThirdParty", "everything_command", "everything_listening"]
 
 PUBLISHED = "@modelcontextprotocol"
 """Where the servers of the protocol's own makers stand among the Node packages."""
@@ -42,7 +42,16 @@ class Place:
 
     def node_command(self, package: str, *arguments: str | Path) -> tuple[str | Path, ...]:
         """The command of a server on Node."""
-        return (self.node, self.node_servers / PUBLISHED / package / "dist" / "index.js", *arguments)
+        return (self.node, _script(self.node_servers, package), *arguments)
+
+
+def _script(node_servers: Path, package: str) -> Path:
+    return node_servers / PUBLISHED / package / "dist" / "index.js"
+
+
+def everything_command(node: Path, node_servers: Path) -> tuple[Path, Path]:
+    """The command of the reference server over stdio."""
+    return node, _script(node_servers, "server-everything")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +142,22 @@ async def _listening(
 
 
 @asynccontextmanager
-async def _everything_listening(place: Place, mode: str) -> AsyncGenerator[str]:
-    """The reference server at a port that was free; it does not choose one itself."""
+async def everything_listening(command: Sequence[str | Path], mode: str) -> AsyncGenerator[str]:
+    """The reference server at a port that was free; it does not choose one itself.
+
+    Args:
+        command: Its command.
+        mode: ``streamableHttp`` or ``sse``.
+    """
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    command = place.node_command("server-everything", mode)
-    async with _listening(*command, says=r"(listening|running) on port", env={"PORT": str(port)}):
+    async with _listening(*command, mode, says=r"(listening|running) on port", env={"PORT": str(port)}):
         yield f"http://127.0.0.1:{port}"
 
 
 @asynccontextmanager
 async def _everything_over_stdio(place: Place, **options: Any) -> AsyncGenerator[McpServer]:
-    command = place.node_command("server-everything")
+    command = everything_command(place.node, place.node_servers)
     async with McpServer.stdio(*command, name="everything", env={"FROM_THE_TEST": "yes"}, **options) as server:
         yield server
 
@@ -152,7 +165,7 @@ async def _everything_over_stdio(place: Place, **options: Any) -> AsyncGenerator
 @asynccontextmanager
 async def _everything_over_http(place: Place, **options: Any) -> AsyncGenerator[McpServer]:
     async with (
-        _everything_listening(place, "streamableHttp") as address,
+        everything_listening(everything_command(place.node, place.node_servers), "streamableHttp") as address,
         McpServer.http(f"{address}/mcp", name="everything", **options) as server,
     ):
         yield server
@@ -161,7 +174,7 @@ async def _everything_over_http(place: Place, **options: Any) -> AsyncGenerator[
 @asynccontextmanager
 async def _everything_over_sse(place: Place, **options: Any) -> AsyncGenerator[McpServer]:
     async with (
-        _everything_listening(place, "sse") as address,
+        everything_listening(everything_command(place.node, place.node_servers), "sse") as address,
         McpServer.sse(f"{address}/sse", name="everything", **options) as server,
     ):
         yield server

@@ -15,6 +15,8 @@ import psutil
 from yiemagent_nb.core.errors import McpError
 from yiemagent_nb.mcp.link import Link
 from yiemagent_nb.mcp.links.stdio import StdioTransport
+from yiemagent_nb.mcp.log_writer import LogWriter
+from yiemagent_nb.mcp.protocol_log import ProtocolLog
 
 __all__ = ["FAULTY_SERVER", "Recorder", "alive", "call", "family", "faulty", "said", "until", "zombies"]
 
@@ -28,6 +30,8 @@ class Recorder:
         self.notifications: list[tuple[str, Mapping[str, Any]]] = []
         self.stderr: list[str] = []
         self.rubbish: list[str] = []
+        self.messages = ProtocolLog()
+        self.log = LogWriter(self.messages)
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
         self.notifications.append((method, params))

@@ -79,6 +79,7 @@ class Workbench:
             yield self
         finally:
             self.is_open = False
+            self.crash("it was closed")
 
     # What a test makes it do
 
@@ -88,6 +89,11 @@ class Workbench:
             self.tools = list(tools)
         assert self._inbox is not None
         self._inbox.notified("notifications/tools/list_changed", {})
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the client something."""
+        assert self._inbox is not None
+        return await self._inbox.requested(method, params)
 
     def crash(self, reason: str = "exited with code 1: out of luck") -> None:
         """End the connection."""

@@ -18,6 +18,8 @@ from nats.aio.subscription import Subscription
 from pydantic import BaseModel
 
 from yiemagent_nb.core.errors import McpError
+from yiemagent_nb.mcp.log_writer import LogWriter
+from yiemagent_nb.mcp.protocol_log import ProtocolLog
 
 __all__ = ["Function", "KeepingInbox", "asking_server", "connected", "hear", "text_of", "until", "worker_process"]
 
@@ -32,6 +34,8 @@ class KeepingInbox:
         self.notes: list[tuple[str, Mapping[str, Any]]] = []
         self.rubbish: list[str] = []
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
+        self.messages = ProtocolLog()
+        self.log = LogWriter(self.messages)
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
         self.notes.append((method, params))

@@ -29,6 +29,7 @@ from yiemagent_nb.core.concurrency import run_in_thread
 from yiemagent_nb.core.errors import McpConnectionError, McpError, McpTimeoutError, YiemAgentError, describe_error
 from yiemagent_nb.mcp.clock import Clock
 from yiemagent_nb.mcp.link import Link, OnProgress, Progress, ServerInfo, Transport
+from yiemagent_nb.mcp.log_writer import LogWriter
 
 __all__ = ["Connection", "ServerState"]
 
@@ -49,6 +50,9 @@ EXPLAIN_SECONDS = 1.0
 SETTLED_SECONDS = 1.0
 """For so long after a failure, requests get the same error rather than another attempt."""
 
+SMALL_REQUESTS = frozenset({"ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list"})
+"""The time that these take is the server's latency."""
+
 KEPT_LINES = 200
 SHOWN_LINES = 5
 
@@ -64,6 +68,7 @@ class Connection:
     Args:
         transport: How to reach the server.
         connect_timeout: Seconds that opening may take.
+        log: Where the messages are written that cross it.
         tell: Takes what happens: a kind and its data.
         requested: Answers what the server asks.
     """
@@ -73,6 +78,7 @@ class Connection:
         transport: Transport,
         *,
         connect_timeout: float,
+        log: LogWriter,
         tell: Callable[[str, Mapping[str, Any]], None],
         requested: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]],
     ) -> None:
@@ -84,6 +90,8 @@ class Connection:
         self._newest_lines: deque[str] = deque(maxlen=SHOWN_LINES)
         self.rubbish = 0
         self.restarts = 0
+        self.latency: float | None = None
+        self.log = log
         self._transport = transport
         self._connect_timeout = connect_timeout
         self._tell = tell
@@ -98,6 +106,13 @@ class Connection:
         self._waiting: list[asyncio.Future[Link]] = []
         self._clocks: set[Clock] = set()
         self._failed_at = 0.0
+        self._life = 0
+        """How many links were opened; the number of the newest."""
+        self._given_up = 0
+        """The number of the link that was closed last."""
+        self._refused_ping = 0
+        """The number of the link that gave no answer to a ping but an error."""
+        self._reopening = asyncio.Lock()
 
     # For those who send requests
 
@@ -147,6 +162,7 @@ class Connection:
             McpError: As for ``Link.request``.
         """
         link = await self.link()
+        life = self._life
         clock = Clock(seconds)
 
         def progressed(progress: Progress) -> None:
@@ -155,18 +171,54 @@ class Connection:
                 on_progress(progress)
 
         self._clocks.add(clock)
+        started = time.perf_counter()
         try:
             async with clock:
-                return await link.request(method, params, on_progress=progressed)
+                result = await link.request(method, params, on_progress=progressed)
         except McpConnectionError as error:
-            raise await self._explained(error) from error
+            raise await self._explained(error, life) from error
         except TimeoutError as error:
             if not clock.expired:
                 raise McpTimeoutError(f"The server did not answer {method} in time.") from error
             hint = link.silence or "Raise the timeout if it needs longer."
             raise McpTimeoutError(f"The server did not answer {method} within {seconds:g} seconds.", hint) from error
+        else:
+            if method in SMALL_REQUESTS:
+                self.latency = time.perf_counter() - started
+            return result
         finally:
             self._clocks.discard(clock)
+
+    async def check(self, seconds: float) -> float:
+        """How long an answer takes, in seconds; any answer counts. It does not wait for a person who is asked.
+
+        Args:
+            seconds: How long it may take.
+
+        Raises:
+            McpTimeoutError: None came in time.
+            McpConnectionError: It cannot be reached, or went away.
+        """
+        await self.link()
+        life = self._life
+        method = "tools/list" if life == self._refused_ping else "ping"
+        started = time.perf_counter()
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                await self.send(method, None, None, None)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise McpTimeoutError(f"The server did not answer {method} within {seconds:g} seconds.") from error
+        except (McpTimeoutError, McpConnectionError):
+            raise
+        except McpError:
+            if method == "ping":
+                self._refused_ping = life
+                return await self.check(seconds)
+        self.latency = time.perf_counter() - started
+        return self.latency
 
     async def close(self) -> None:
         """End the link and whatever was started for it."""
@@ -176,6 +228,16 @@ class Connection:
             await asyncio.wait({owner})
         else:
             self._become("closed")
+
+    async def reopen(self) -> None:
+        """End the link, and open another.
+
+        Raises:
+            McpConnectionError: It cannot be opened.
+        """
+        async with self._reopening:
+            await self.close()
+            await self.link()
 
     def close_soon(self) -> None:
         """``close`` from any thread, without waiting."""
@@ -188,15 +250,15 @@ class Connection:
             async with asyncio.timeout(EXPLAIN_SECONDS):
                 await self._over.wait()
 
-    async def _explained(self, error: McpConnectionError) -> McpConnectionError:
+    async def _explained(self, error: McpConnectionError, life: int) -> McpConnectionError:
         """What is known by now of why a request lost its connection.
 
         An error with advice is complete: the link is there, and what stands behind it is not.
         """
+        if life == self._given_up:
+            return McpConnectionError("The connection was closed before the answer came.", data=error.data)
         if error.hint:
             return error
-        if self._stop.is_set():
-            return McpConnectionError("The connection was closed before the answer came.", data=error.data)
         await self.until_over()
         reason = f": {self._reason}" if self._over.is_set() and self._reason else ""
         return McpConnectionError(
@@ -221,6 +283,8 @@ class Connection:
         self._owner.add_done_callback(self._ended, context=context)
 
     def _request_stop(self) -> None:
+        if self._link is not None:
+            self._given_up = self._life
         self._stop.set()
         self._wake.set()
         if self.state == "connecting" and self._owner is not None:
@@ -295,6 +359,7 @@ class Connection:
                     "Raise connect_timeout if it needs longer, such as for a first download.",
                 ) from error
             self._link = link
+            self._life += 1
             self._was_ready = True
             self._over.clear()
             self.info = link.info
@@ -331,6 +396,8 @@ class Connection:
     def _become(self, state: ServerState, error: McpError | None = None) -> None:
         self.state = state
         self.error = error
+        protocol = f"protocol {self.info.protocol}" if state == "ready" and self.info.protocol else ""
+        self.log.became(state, protocol if error is None else str(error), is_error=error is not None)
         self._tell("state", {"state": state, "error": None if error is None else str(error)})
 
     def _take_waiting(self) -> Iterator[asyncio.Future[Link]]:
@@ -382,11 +449,13 @@ class Connection:
         self.stderr.append(line)
         if line.strip():
             self._newest_lines.append(line)
+        self.log.wrote_to_stderr(line)
         self._tell("stderr", {"line": line})
 
     def wrote_rubbish(self, line: str) -> None:
         """See ``Inbox``."""
         self.rubbish += 1
+        self.log.wrote_rubbish(line)
         self._tell("rubbish", {"line": line})
 
 

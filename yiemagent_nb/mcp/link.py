@@ -13,6 +13,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from yiemagent_nb.mcp.log_writer import LogWriter
+
 __all__ = ["NOT_DELIVERED", "Inbox", "Link", "OnProgress", "Progress", "ServerInfo", "Transport"]
 
 
@@ -52,6 +54,11 @@ OnProgress = Callable[[Progress], None]
 
 class Inbox(Protocol):
     """What a link hands up. All of it is called on the connection's event loop, and none of it raises."""
+
+    @property
+    def log(self) -> LogWriter:
+        """Where a link writes each message as it crosses."""
+        ...
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
         """The server sent a notification, such as ``notifications/tools/list_changed``."""

@@ -26,6 +26,7 @@ from yiemagent_nb.core.errors import InvalidParametersError, McpError, describe_
 from yiemagent_nb.core.runtime import running_loop
 from yiemagent_nb.core.signal import AbortSignal
 from yiemagent_nb.core.tools import Tool
+from yiemagent_nb.core.validation import shorten
 from yiemagent_nb.mcp.agent_answerer import AgentAnswerer
 from yiemagent_nb.mcp.discovery import walk_pages
 from yiemagent_nb.mcp.list_tools import LIST_TOOLS, make_list_tools
@@ -137,6 +138,26 @@ class McpTools:
             for shelf in added:
                 self._use(shelf)
 
+    async def remove(self, server: McpServer | str) -> None:
+        """See ``ToolSource``. A server that nobody else uses is disconnected when this returns.
+
+        Calls that go on at it end with an error then. Its tools' names stay its own, should it come back.
+        """
+        shelf = next((each for each in self._shelves if server in (each.server, each.server.name)), None)
+        if shelf is None:
+            name = server.name if isinstance(server, McpServer) else server
+            names = ", ".join(each.server.name for each in self._shelves)
+            raise InvalidParametersError(
+                f"The agent has no MCP server {shorten(name)}.",
+                f"It has these: {names}." if names else "It has none.",
+            )
+        self._shelves = tuple(each for each in self._shelves if each is not shelf)
+        self._leave(shelf)
+        self._on_loop(partial(self._cancel, shelf))
+        self._publish()
+        if not shelf.server.in_use:
+            await shelf.server.close()
+
     def start(self) -> None:
         """See ``ToolSource``. What is known already, or being asked for, is not asked for again."""
         if self._closed:
@@ -190,18 +211,25 @@ class McpTools:
         if self._finalizer is not None:
             self._finalizer.detach()
         for shelf in self._shelves:
-            shelf.unsubscribe()
-            if self._answerer in shelf.server.answerers:
-                shelf.server.answerers.remove(self._answerer)
-            shelf.server.release(id(self))
+            self._leave(shelf)
         self._on_loop(self._cancel_tasks)
+
+    def _leave(self, shelf: Shelf) -> None:
+        shelf.unsubscribe()
+        if self._answerer in shelf.server.answerers:
+            shelf.server.answerers.remove(self._answerer)
+        shelf.server.release(id(self))
 
     def _cancel_tasks(self) -> None:
         for shelf in self._shelves:
-            if shelf.timer is not None:
-                shelf.timer.cancel()
-        for task in self._tasks:
-            task.cancel()
+            self._cancel(shelf)
+
+    def _cancel(self, shelf: Shelf) -> None:
+        """End the discovery of a server."""
+        if shelf.timer is not None:
+            shelf.timer.cancel()
+        if shelf.task is not None:
+            shelf.task.cancel()
 
     def _hear(self, shelf: Shelf, event: ServerEvent) -> None:
         """Called on the server's loop."""
@@ -241,7 +269,7 @@ class McpTools:
 
     def _look_again(self, shelf: Shelf) -> None:
         """Discover a server that changed; changes that come quickly are taken together."""
-        if self._closed or shelf.timer is not None:
+        if self._closed or shelf.timer is not None or shelf not in self._shelves:
             return
         if shelf.task is not None:
             shelf.again = True
@@ -325,7 +353,9 @@ class McpTools:
 
     def _collect(self, agent: Agent) -> None:
         ours = (self._told, self._tools)
-        own = {name for name, tool in agent.tools.items() if all(tools.get(name) is not tool for tools in ours)}
+        own = {
+            name for name, tool in agent.registered_tools.items() if all(tools.get(name) is not tool for tools in ours)
+        }
         reserved = own | {LIST_TOOLS}
         tools = {} if LIST_TOOLS in own else {LIST_TOOLS: self._list_tools}
         for shelf in self._shelves:

@@ -125,7 +125,7 @@ class RequestHandler:
         self._server = name
         self._on_sampling = on_sampling
         self._on_elicitation = on_elicitation
-        self._roots = read_roots(roots)
+        self.roots = read_roots(roots)
         self._answerers = answerers
         self._unanswered = Unanswered()
 
@@ -136,7 +136,7 @@ class RequestHandler:
             McpError: It is not answered; ``rpc_code`` and the message are for the server.
         """
         if method == ROOTS:
-            return {"roots": [dict(root) for root in self._roots]}
+            return {"roots": [dict(root) for root in self.roots]}
         if method not in (SAMPLING, ELICITATION):
             raise McpError(f"This client does not answer {shorten(method)}.", rpc_code=METHOD_NOT_FOUND)
         try:

@@ -20,8 +20,10 @@ from yiemagent_nb.core.validation import shorten
 from yiemagent_nb.mcp.connection import Connection, ServerState
 from yiemagent_nb.mcp.link import NOT_DELIVERED, OnProgress, ServerInfo, Transport
 from yiemagent_nb.mcp.links.callable import CallableTransport
+from yiemagent_nb.mcp.log_writer import LogWriter
 from yiemagent_nb.mcp.named_requests import NamedRequests, params_of
-from yiemagent_nb.mcp.requests import Answerer, RequestHandler
+from yiemagent_nb.mcp.protocol_log import ProtocolLog
+from yiemagent_nb.mcp.requests import Answerer, RequestHandler, read_roots
 
 if TYPE_CHECKING:
     import httpx2
@@ -48,6 +50,9 @@ EventKind = Literal[
 T = TypeVar("T")
 
 MAX_NAME = 100
+
+STATELESS_SINCE = "2026"
+"""The versions of the protocol from then on ask for the roots when they need them, and are told nothing."""
 
 _log = logging.getLogger("yiemagent_nb")
 
@@ -139,6 +144,8 @@ class McpServer(NamedRequests):
         self._users: set[int] = set()
         self._held = False
         self._ids = count(1)
+        self.log = ProtocolLog()
+        """What crossed the connection, message by message."""
 
     @classmethod
     def stdio(
@@ -291,6 +298,11 @@ class McpServer(NamedRequests):
         return 0 if self._connection is None else self._connection.restarts
 
     @property
+    def latency(self) -> float | None:
+        """The seconds that the newest small request took: a ping or a page of a list. None before the first."""
+        return None if self._connection is None else self._connection.latency
+
+    @property
     def in_use(self) -> bool:
         """Whether an agent uses it, or it was opened by hand."""
         return self._held or bool(self._users)
@@ -329,6 +341,21 @@ class McpServer(NamedRequests):
         self._deny = _names("deny", deny)
         self._happened("tools_changed", {})
 
+    @property
+    def roots(self) -> tuple[Mapping[str, Any], ...]:
+        """The folders that it may know of, in MCP's form."""
+        return self._handler.roots
+
+    async def set_roots(self, roots: Iterable[str | Path | Mapping[str, Any]]) -> None:
+        """Let it know of other folders from now on; one that is connected is told that they changed.
+
+        Raises:
+            InvalidParametersError: One is no folder and no ``file://`` address; nothing was changed.
+        """
+        self._handler.roots = read_roots(roots)
+        if self.state == "ready" and self.info.protocol < STATELESS_SINCE:
+            await self.notify("notifications/roots/list_changed")
+
     def admits(self, tool: str) -> bool:
         """Whether a tool, by its name at the server, may be used: ``allow`` and ``deny``."""
         return (self._allow is None or _is_listed(tool, self._allow)) and not _is_listed(tool, self._deny)
@@ -355,6 +382,39 @@ class McpServer(NamedRequests):
             await connection.close()
         else:
             await _elsewhere(connection.close(), connection.loop)
+
+    async def reconnect(self) -> Self:
+        """Disconnect and connect again, from any event loop. Whoever uses it goes on using it.
+
+        A request that waits for its answer ends with a ``McpConnectionError``.
+
+        Raises:
+            McpConnectionError: It cannot be reached, or did not start; with its last lines.
+        """
+        await self._on_its_loop(lambda connection: connection.reopen())
+        return self
+
+    async def check(self, timeout: float = 10.0) -> float:  # noqa: ASYNC109 - the server is told when the time is over
+        """Connect where it is not connected, and see how long an answer takes.
+
+        It is sent a ``ping``; one that answers none is asked for the first page of its tools.
+
+        Args:
+            timeout: The seconds that an answer may take.
+
+        Returns:
+            The seconds that it took; ``latency`` from then on.
+
+        Raises:
+            McpTimeoutError: It did not answer in time.
+            McpConnectionError: It cannot be reached, or went away.
+        """
+        seconds = _positive("timeout", timeout)
+        return await self._on_its_loop(lambda connection: connection.check(seconds))
+
+    def refresh(self) -> None:
+        """Have those who use it ask for its tools again, in the background, and connect where it is not connected."""
+        self._happened("tools_changed", {})
 
     async def __aenter__(self) -> Self:
         """Connect."""
@@ -488,7 +548,11 @@ class McpServer(NamedRequests):
             self._finalizer()
         handler = self._handler
         connection = Connection(
-            self._transport, connect_timeout=self.connect_timeout, tell=tell, requested=handler.handle
+            self._transport,
+            connect_timeout=self.connect_timeout,
+            log=LogWriter(self.log),
+            tell=tell,
+            requested=handler.handle,
         )
         self._connection = connection
         self._finalizer = weakref.finalize(self, connection.close_soon)

@@ -12,14 +12,16 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import count
 from typing import Any, cast
 
 from yiemagent_nb.core.concurrency import Outcome, run_in_thread
-from yiemagent_nb.core.errors import McpError, McpTimeoutError, describe_error
+from yiemagent_nb.core.errors import McpConnectionError, McpError, McpTimeoutError, describe_error
 from yiemagent_nb.core.execution import is_async_callable
 from yiemagent_nb.core.validation import shorten
 from yiemagent_nb.mcp.link import Inbox, Link, OnProgress, ServerInfo
 from yiemagent_nb.mcp.links.server_text import ServerText
+from yiemagent_nb.mcp.log_writer import LogWriter
 
 __all__ = ["CallableTransport", "read_envelope"]
 
@@ -51,21 +53,30 @@ class CallableTransport:
         name: str = getattr(self._function, "__name__", type(self._function).__name__)
         return "callable" if name == "<lambda>" else name
 
-    def open(self, inbox: Inbox) -> AbstractAsyncContextManager[Link]:  # noqa: ARG002 - a function says nothing by itself
-        """See ``Transport``."""
-        return _open(self._function)
+    def open(self, inbox: Inbox) -> AbstractAsyncContextManager[Link]:
+        """See ``Transport``. A function says nothing by itself."""
+        return _open(self._function, inbox.log)
 
 
 @asynccontextmanager
-async def _open(function: Callable[..., Any]) -> AsyncGenerator[Link]:
-    yield CallableLink(function)
+async def _open(function: Callable[..., Any], log: LogWriter) -> AsyncGenerator[Link]:
+    link = CallableLink(function, log)
+    try:
+        yield link
+    finally:
+        link.close()
 
 
 class CallableLink:
-    """A link that calls a function."""
+    """A link that calls a function. What is logged is the messages that its calls stand for."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], log: LogWriter) -> None:
         self._function = function
+        self._log = log
+        self._ids = count(1)
+        self._limits: set[asyncio.Timeout] = set()
+        """Those of the calls that go on."""
+        self._closed = False
         self._is_async = is_async_callable(function)
 
     @property
@@ -87,11 +98,32 @@ class CallableLink:
         on_progress: OnProgress | None = None,  # noqa: ARG002 - a function reports none
     ) -> dict[str, Any]:
         """See ``Link``."""
+        request_id = next(self._ids)
+        self._log.message("out", {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}})
+        try:
+            answer = await self._answer(method, params, timeout)
+            result = read_envelope(answer, method)
+        except McpError as error:
+            failure = {"code": error.rpc_code, "message": error.message}
+            self._log.message("in", {"jsonrpc": "2.0", "id": request_id, "error": failure})
+            raise
+        self._log.message("in", {"jsonrpc": "2.0", "id": request_id, "result": result})
+        return result
+
+    async def _answer(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        timeout: float | None,  # noqa: ASYNC109
+    ) -> Any:
         limit = asyncio.timeout(timeout)
         try:
             async with limit:
-                answer = await self._call(method, *_positional(method, dict(params or {})))
+                self._limits.add(limit)
+                return await self._call(method, *_positional(method, dict(params or {})))
         except TimeoutError as error:
+            if limit.expired() and self._closed:
+                raise McpConnectionError(f"The connection to the function was closed during {method}.") from error
             if limit.expired():
                 raise McpTimeoutError(f"The function did not answer {method} within {timeout} seconds.") from error
             raise McpError(f"The function failed: {describe_error(error)}.") from error
@@ -99,7 +131,14 @@ class CallableLink:
             raise
         except (Exception, Outcome) as error:
             raise McpError(f"The function failed: {describe_error(error)}.") from error
-        return read_envelope(answer, method)
+        finally:
+            self._limits.discard(limit)
+
+    def close(self) -> None:
+        """End the calls that go on. A function that runs in a thread does so on its own."""
+        self._closed = True
+        for limit in self._limits:
+            limit.reschedule(asyncio.get_running_loop().time())
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """A function is told nothing."""

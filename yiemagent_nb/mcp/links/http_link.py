@@ -27,6 +27,7 @@ from yiemagent_nb.mcp.links.http import HttpTarget
 from yiemagent_nb.mcp.links.http_client import AnsweringClient, Failures
 from yiemagent_nb.mcp.links.http_errors import MAX_MESSAGE_BYTES, Credentials, Place
 from yiemagent_nb.mcp.links.sdk import open_sdk_link
+from yiemagent_nb.mcp.links.sdk_messages import LoggedStreams
 from yiemagent_nb.mcp.links.server_text import without_controls
 
 __all__ = ["open_http_link"]
@@ -73,7 +74,7 @@ async def open_http_link(target: HttpTarget, inbox: Inbox) -> AsyncGenerator[Lin
             auth=target.auth if target.login is None else target.login.signer(target.url.get_secret_value()),
             events_only=target.sse,
         )
-        streams = _streams(target, sender, failures)
+        streams = LoggedStreams(_streams(target, sender, failures), inbox.log)
         opening = open_sdk_link(streams, inbox, why_closed=lambda: _reason(failures), mask=place.redacted)
         try:
             link = await stack.enter_async_context(opening)

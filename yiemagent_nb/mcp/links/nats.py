@@ -222,7 +222,9 @@ class NatsLink:
             "method": method,
             **({} if params is None else {"params": dict(params)}),
         }
-        await self._broker.publish(self._topic, self._fitting(message, self._headers), headers=self._headers or None)
+        payload = self._fitting(message, self._headers)
+        self._inbox.log.message("out", message, payload)
+        await self._broker.publish(self._topic, payload, headers=self._headers or None)
 
     async def wait_closed(self) -> str:
         """See ``Link``."""
@@ -240,7 +242,7 @@ class NatsLink:
         try:
             return await self._exchange(method, params, timeout, on_progress)
         except PlainAnswerError as answer:  # a responder of the plain form shares the topic
-            return _read_plain(answer.payload, method)
+            return self._read_plain(answer.payload, method)
 
     async def _exchange(
         self,
@@ -329,6 +331,7 @@ class NatsLink:
         token = secrets.token_hex(16)
         message = {"jsonrpc": "2.0", "id": token, "method": method, "params": dict(params or {})}
         payload = self._fitting(message, self._headers)
+        self._inbox.log.message("out", message, payload)
         answers: asyncio.Queue[Msg | McpError] = asyncio.Queue()
         vigil = Vigil(self._broker, method, self._topic, f"{self._replies}*")
         self._waiting[token] = answers
@@ -350,7 +353,15 @@ class NatsLink:
             raise answer
         if answer.headers is not None and answer.headers.get("Status") == "503":
             raise no_responders(self._topic)
-        return _read_plain(answer.data, method)
+        return self._read_plain(answer.data, method)
+
+    def _read_plain(self, payload: bytes, method: str) -> dict[str, Any]:
+        try:
+            message = read_message(payload)
+            self._inbox.log.message("in", message, payload)
+            return read_result(message, method)
+        except FrameError as error:
+            raise McpError(f"The answer to {method} is no JSON-RPC response: {error}.") from error
 
     def _fitting(self, message: Mapping[str, Any], headers: Mapping[str, str]) -> bytes:
         try:
@@ -388,6 +399,7 @@ class NatsLink:
         method, params = event.get("method"), as_object(event.get("params", {}))
         is_whole = frame is not None and frame.kind is Kind.NOTIFICATION and frame.parts == 1
         if is_whole and isinstance(method, str) and method.startswith("notifications/") and params is not None:
+            self._inbox.log.message("in", event, message.data)
             self._inbox.notified(method, params)
         else:
             self._inbox.wrote_rubbish(f"{self._topic}.events: a message that is no notification")
@@ -409,13 +421,6 @@ def _put(waiting: Exchange | asyncio.Queue[Msg | McpError], message: Msg | McpEr
         waiting.put(message)
     else:
         waiting.put_nowait(message)
-
-
-def _read_plain(payload: bytes, method: str) -> dict[str, Any]:
-    try:
-        return read_result(read_message(payload), method)
-    except FrameError as error:
-        raise McpError(f"The answer to {method} is no JSON-RPC response: {error}.") from error
 
 
 def _read_info(result: Mapping[str, Any]) -> ServerInfo:

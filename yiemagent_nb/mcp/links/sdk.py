@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
 
-from mcp import Client
 from mcp.client import ClientSession
 from mcp.server import MCPServer, Server
 from mcp.shared.exceptions import MCPError
@@ -17,6 +16,7 @@ from pydantic import ValidationError
 from yiemagent_nb.core.errors import McpConnectionError, describe_error
 from yiemagent_nb.mcp.link import Inbox, Link
 from yiemagent_nb.mcp.links.sdk_callbacks import Callbacks
+from yiemagent_nb.mcp.links.sdk_direct import LoggedClient
 from yiemagent_nb.mcp.links.sdk_dispatcher import Tap
 from yiemagent_nb.mcp.links.sdk_link import SdkLink, as_mcp_error, is_closed
 from yiemagent_nb.mcp.links.sdk_listening import listening
@@ -77,7 +77,8 @@ async def open_in_process(
 ) -> AsyncGenerator[Link]:
     """Open a link to a server object in this very event loop."""
     callbacks = Callbacks(inbox)
-    client = Client(server, mode=protocol, cache=None, log_level="info", **callbacks.options())
+    options = callbacks.options()
+    client = LoggedClient(server, mode=protocol, cache=None, log_level="info", log=inbox.log, **options)
     with speaking_for(inbox):
         async with client, listening(SdkLink(client.session, None, inbox, ServerText()), inbox) as link:
             yield link

@@ -271,6 +271,10 @@ def _check_numbers(params: Mapping[str, Any] | None, method: str) -> None:
         )
 
 
+_WITHOUT_FRACTIONS = (str, int, bool, type(None))
+"""The types of most arguments, which need no further look."""
+
+
 def _not_finite(value: object, path: tuple[object, ...]) -> tuple[tuple[object, ...], float] | None:
     """The first number that is none, and where it stands."""
     if isinstance(value, float):
@@ -281,4 +285,7 @@ def _not_finite(value: object, path: tuple[object, ...]) -> tuple[tuple[object, 
         parts = enumerate(cast("Sequence[object]", value))
     else:
         return None
-    return next((found for key, part in parts if (found := _not_finite(part, (*path, key))) is not None), None)
+    for key, part in parts:
+        if type(part) not in _WITHOUT_FRACTIONS and (found := _not_finite(part, (*path, key))) is not None:
+            return found
+    return None

@@ -6,8 +6,6 @@ Where no logging was set up, Python would print it into the cell.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
@@ -22,15 +20,18 @@ LOGGERS = ("client", "mcp.client", "mcp.shared")
 _inbox: ContextVar[Inbox | None] = ContextVar("yiemagent_nb_sdk_inbox", default=None)
 
 
-@contextmanager
-def speaking_for(inbox: Inbox) -> Generator[None]:
+class speaking_for:  # noqa: N801 - used as a function; a generator costs more, for each request
     """Hand what the SDK logs within to an inbox; the tasks that it starts inherit it."""
-    _hear_the_sdk()
-    token = _inbox.set(inbox)
-    try:
-        yield
-    finally:
-        _inbox.reset(token)
+
+    def __init__(self, inbox: Inbox) -> None:
+        _hear_the_sdk()
+        self._speaker = inbox
+
+    def __enter__(self) -> None:
+        self._token = _inbox.set(self._speaker)
+
+    def __exit__(self, *_: object) -> None:
+        _inbox.reset(self._token)
 
 
 class _LogToInbox(logging.Handler):

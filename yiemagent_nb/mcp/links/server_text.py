@@ -92,6 +92,7 @@ class MaskedInbox:
     def __init__(self, inner: Inbox, text: ServerText) -> None:
         self._inner = inner
         self._text = text
+        self.log = inner.log
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
         """See ``Inbox``."""

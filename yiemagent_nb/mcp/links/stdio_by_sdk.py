@@ -16,6 +16,7 @@ from yiemagent_nb.core.errors import McpConnectionError
 from yiemagent_nb.core.redaction import Redactor
 from yiemagent_nb.mcp.link import Inbox
 from yiemagent_nb.mcp.links.pipes import StderrReader
+from yiemagent_nb.mcp.links.sdk_messages import LoggedStreams
 from yiemagent_nb.mcp.links.server_text import without_controls
 
 __all__ = ["SdkStreams"]
@@ -51,6 +52,7 @@ class SdkStreams:
             encoding_error_handler="replace",
         )
         self._stderr = StderrReader(lambda line: inbox.wrote_to_stderr(redactor(without_controls(line))))
+        self._log = inbox.log
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> tuple[Any, Any]:
@@ -59,7 +61,8 @@ class SdkStreams:
         threading.Thread(target=_pass_on, args=(reading, loop, self._stderr), daemon=True).start()
         try:
             with os.fdopen(writing, "w") as errors:  # the server has the pipe's end for itself afterwards
-                return await self._stack.enter_async_context(stdio_client(self._parameters, errors))
+                streams = LoggedStreams(stdio_client(self._parameters, errors), self._log)
+                return await self._stack.enter_async_context(streams)
         except OSError as error:
             raise McpConnectionError(
                 f"The server {self._parameters.command!r} cannot be started: {error.strerror or error}.",

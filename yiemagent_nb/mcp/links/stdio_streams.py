@@ -35,6 +35,7 @@ from yiemagent_nb.core.redaction import Redactor
 from yiemagent_nb.mcp.link import Inbox
 from yiemagent_nb.mcp.links.pipes import Line, LineReader, StderrReader, Writer
 from yiemagent_nb.mcp.links.process import ServerProcess, start_process
+from yiemagent_nb.mcp.links.sdk_messages import fields_of
 from yiemagent_nb.mcp.links.server_text import without_controls
 
 __all__ = ["ServerStreams"]
@@ -84,6 +85,7 @@ class ServerStreams:
         self._directory = directory
         self._inbox = inbox
         self._redactor = redactor
+        self.log = inbox.log
         self._leaving = False
         self.stdin = Writer(self._ends)
         self.stdout = LineReader(longest_line)
@@ -204,12 +206,14 @@ class _Outgoing(ObjectSendStream[SessionMessage]):
             TimeoutError: The server does not read.
             BrokenResourceError: The server reads no more.
         """
+        streams = self._streams
         try:
             data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
         except ValueError as error:
             raise McpError(f"The message to the server cannot be written as JSON: {error}.") from error
+        streams.log.message("out", fields_of(item.message), data)
         try:
-            await self._streams.stdin.write(data + b"\n")
+            await streams.stdin.write(data + b"\n")
         except BrokenPipeError as error:
             raise anyio.BrokenResourceError from error
 
@@ -266,9 +270,13 @@ class _Incoming(ObjectReceiveStream[SessionMessage | Exception]):
         try:
             content = _parse(line.data)
             parts = cast("list[Any]", content) if isinstance(content, list) else [content]
-            self._messages += [jsonrpc_message_adapter.validate_python(part, by_name=False) for part in parts]
+            messages = [jsonrpc_message_adapter.validate_python(part, by_name=False) for part in parts]
         except (ValueError, ValidationError):
             self._refuse(line.data)
+            return
+        self._messages += messages
+        for part in parts:
+            self._streams.log.message("in", part, line.data if content is part else None)
 
     def _refuse(self, data: bytes, why: str = "") -> None:
         """Tell of rubbish. Where it was to answer a request, that fails now rather than in a minute."""

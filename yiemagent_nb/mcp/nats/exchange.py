@@ -175,13 +175,15 @@ class Exchange:
         self._on_progress = on_progress
         method = str(message["method"])
         try:
+            whole = _written(message)
             cut = write_frames(
                 Kind.REQUEST,
-                _written(message),
+                whole,
                 limit=self._broker.client.max_payload,
                 headers={REQUEST_ID: self._request_id, **headers},
             )
             payload, first = next(cut)
+            self._inbox.log.message("out", message, whole)
             await self._broker.publish(self._topic, payload, reply=self._reply, headers=first)
             while True:
                 frame, offered = await self._next(vigil, method)
@@ -236,6 +238,7 @@ class Exchange:
         period = frame.seconds(PERIOD)
         self._worker, self.control = worker, control
         self._period = min(max(period or 2.0, 0.05), 60.0)
+        self._inbox.log.frame("in", Kind.ACCEPTED, f"The worker {worker} took the request {self._request_id}.")
         return True
 
     def _is_ours(self, frame: Frame) -> bool:
@@ -249,6 +252,7 @@ class Exchange:
         if whole is None:
             return None
         message = read_message(whole)
+        self._inbox.log.message("in", message, whole)
         if frame.kind is Kind.END:
             return read_result(message, method)
         name, params = message.get("method"), as_object(message.get("params", {}))
@@ -287,12 +291,13 @@ class Exchange:
             response["result"] = await self._requested(method, params)
             payload = write_message(response)
         except McpError as error:
-            payload = write_message(
-                {"jsonrpc": "2.0", "id": question_id, "error": {"code": error.rpc_code, "message": error.message}}
-            )
+            response["error"] = {"code": error.rpc_code, "message": error.message}
+            payload = write_message(response)
         except ValueError as error:
-            text = f"The answer cannot be sent: {error}."
-            payload = write_message({"jsonrpc": "2.0", "id": question_id, "error": {"code": -32603, "message": text}})
+            del response["result"]
+            response["error"] = {"code": -32603, "message": f"The answer cannot be sent: {error}."}
+            payload = write_message(response)
+        self._inbox.log.message("out", response, payload)
         async with self._writing:  # pieces of two answers must not mix
             for piece, headers in write_frames(
                 Kind.ANSWER, payload, limit=self._broker.client.max_payload, headers={REQUEST_ID: self._request_id}
@@ -308,6 +313,7 @@ class Exchange:
 
     async def cancel(self, control: str) -> None:
         """Tell a worker that nobody waits any more."""
+        self._inbox.log.frame("out", Kind.CANCEL, f"Nobody waits for the request {self._request_id} any more.")
         for payload, headers in write_frames(
             Kind.CANCEL, limit=self._broker.client.max_payload, headers={REQUEST_ID: self._request_id}
         ):
