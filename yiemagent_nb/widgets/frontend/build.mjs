@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const target = resolve(process.argv[2] ?? join(here, "../static"));
-const PARTS = ["markdown", "highlight", "math", "search", "settings", "questions", "editor", "files"];
+const PARTS = ["markdown", "highlight", "math", "search", "settings", "questions", "editor", "files", "menu", "code", "inspector", "hooks", "trace"];
 
 const common = {
   absWorkingDir: here,

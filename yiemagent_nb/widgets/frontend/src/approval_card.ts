@@ -273,9 +273,10 @@ function row(...buttons: (HTMLElement | null)[]): HTMLElement {
 
 /** Who wants what. A request that is no call names the server it comes from. */
 function titleOf(request: ApprovalRequest, label: string, purpose: string, id: string): HTMLElement {
-  const from = purpose ? ` ${purpose}` : " for ";
-  const source = purpose ? null : h("b", {}, request.source);
-  const text = h("span", {}, "Allow ", h("b", { title: request.name }, label), from, source, "?");
+  const byHand = !purpose && request.by_hand === true;
+  const from = byHand ? " to run" : purpose ? ` ${purpose}` : " for ";
+  const source = purpose || byHand ? null : h("b", {}, request.source);
+  const text = h("span", {}, "Allow ", h("b", { title: request.name }, label), from, source, byHand ? "? You called this by hand." : "?");
   return h("p", { class: "yna-approval-title", id }, icon("hand"), text);
 }
 

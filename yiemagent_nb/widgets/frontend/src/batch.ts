@@ -15,7 +15,7 @@ export interface CallCounts {
   denied: number;
   /** Stopped before they ran. */
   unbegun: number;
-  /** From the start of the first to the end of the last; where not all were seen to start, what the longest took. */
+  /** What the longest took: when each began is known to no page that came later. */
   seconds: number | null;
 }
 
@@ -24,10 +24,6 @@ export function countCalls(calls: Call[]): CallCounts {
   const standings = calls.map((call) => standingOf(call));
   const count = (standing: Standing): number => standings.filter((each) => each === standing).length;
   const ran = calls.filter(({ duration }, at) => duration !== null && standings[at] !== "denied" && standings[at] !== "unbegun");
-  const seen = ran.length > 0 && ran.every(({ startedAt }) => startedAt > 0);
-  const longest = ran.length > 0 ? Math.max(...ran.map(({ duration }) => duration ?? 0)) : null;
-  const starts = ran.map(({ startedAt }) => startedAt);
-  const ends = ran.map(({ startedAt, duration }) => startedAt + (duration ?? 0) * 1_000);
   return {
     all: calls.length,
     open: standings.filter(isUnsettled).length,
@@ -37,7 +33,7 @@ export function countCalls(calls: Call[]): CallCounts {
     failed: count("failed"),
     denied: count("denied"),
     unbegun: count("unbegun"),
-    seconds: seen ? (Math.max(...ends) - Math.min(...starts)) / 1_000 : longest,
+    seconds: ran.length > 0 ? Math.max(...ran.map(({ duration }) => duration ?? 0)) : null,
   };
 }
 

@@ -1,7 +1,7 @@
 // The chat panel: the transcript, what is shown while it is empty, and the composer.
 
 import { Announcer } from "./announcer";
-import { ChatMenu } from "./chat_menu";
+import { ChatMenuPlace } from "./chat_menu_place";
 import { Composer } from "./composer";
 import type { Connection, Reply } from "./connection";
 import { h } from "./dom";
@@ -18,7 +18,7 @@ export class ChatView {
   private readonly announcer: Announcer;
   private readonly transcript: TranscriptView;
   private readonly search: SearchPlace;
-  readonly menu: ChatMenu;
+  readonly menu: ChatMenuPlace;
   private readonly composer: Composer;
   private readonly waits: WaitsView;
 
@@ -48,7 +48,7 @@ export class ChatView {
     this.transcript = new TranscriptView(store, actions, (before) => connection.tell({ type: "earlier", before }), this.empty);
     this.transcript.onFocusLost = () => this.composer.element.querySelector("textarea")?.focus({ preventScroll: true });
     this.search = new SearchPlace(store, this.transcript);
-    this.menu = new ChatMenu({ search: () => this.search.open(), export: (format) => this.ask({ type: "export", format }) });
+    this.menu = new ChatMenuPlace({ search: () => this.search.open(), export: (format) => this.ask({ type: "export", format }) });
     this.transcript.element.append(this.menu.element, this.search.element);
     this.announcer = new Announcer(store);
     this.composer = new Composer(store, connection, root, () => this.transcript.toEnd());
@@ -76,7 +76,10 @@ export class ChatView {
     if (change.kind !== "entry" && change.kind !== "call") this.showEmpty();
     this.announcer.take(change);
     // The page has it before it is asked for: a conversation is searched also when the kernel is busy or gone.
-    if ((change.kind === "run" || change.kind === "reset") && !this.store.running && this.store.total > 0) needPart("search");
+    if ((change.kind === "run" || change.kind === "reset") && !this.store.running && this.store.total > 0) {
+      needPart("search");
+      needPart("menu");
+    }
   }
 
   dispose(): void {

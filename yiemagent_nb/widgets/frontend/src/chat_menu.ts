@@ -1,6 +1,6 @@
 // What may be done with the conversation as a whole: search it, copy it, keep it as a file.
 
-import { h, icon, newId } from "./dom";
+import { h, icon } from "./dom";
 import type { Reply } from "./connection";
 import type { Refusal } from "./protocol";
 
@@ -15,30 +15,19 @@ export interface MenuActions {
 const TOLD = 3_000;
 
 export class ChatMenu {
-  readonly element: HTMLElement;
-  private readonly button: HTMLButtonElement;
   private readonly menu: HTMLElement;
   private readonly items: HTMLButtonElement[];
-  private readonly word = h("span", { class: "yna-menu-word", role: "status" });
   /** Where the button was when the menu opened. */
   private place: DOMRect | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly actions: MenuActions) {
-    const id = newId();
-    this.button = h(
-      "button",
-      {
-        class: "yna-quiet yna-menu-button",
-        label: "Conversation",
-        title: "Search, copy or save the conversation",
-        "aria-haspopup": "menu",
-        "aria-expanded": "false",
-        "aria-controls": id,
-        onclick: () => (this.isOpen ? this.close(true) : this.open(0)),
-      },
-      icon("more"),
-    );
+  /** It hangs at `button`, within `element`, and `word` says what came of it. */
+  constructor(
+    private readonly actions: MenuActions,
+    private readonly element: HTMLElement,
+    private readonly button: HTMLButtonElement,
+    private readonly word: HTMLElement,
+  ) {
     const mac = /Mac|iPhone|iPad/.test(navigator.userAgent);
     this.items = [
       this.item("search", "Search", mac ? "⌘F" : "Ctrl+F", () => actions.search()),
@@ -46,10 +35,10 @@ export class ChatMenu {
       this.item("down", "Save as markdown", "", () => this.save("markdown")),
       this.item("down", "Save as notebook", "", () => this.save("notebook")),
     ];
-    this.menu = h("div", { class: "yna-menu", id, role: "menu", label: "Conversation", hidden: true }, ...this.items);
+    this.menu = h("div", { class: "yna-menu", id: button.getAttribute("aria-controls") ?? "", role: "menu", label: "Conversation", hidden: true }, ...this.items);
     if ("popover" in this.menu) this.menu.popover = "manual";
-    this.element = h("div", { class: "yna-menu-place" }, this.word, this.button, this.menu);
-    this.element.addEventListener("keydown", (event) => this.onKey(event));
+    element.append(this.menu);
+    element.addEventListener("keydown", (event) => this.onKey(event));
     this.element.addEventListener("focusout", (event) => {
       if (this.isOpen && !this.element.contains(event.relatedTarget as Node | null)) this.close(false);
     });
@@ -64,11 +53,11 @@ export class ChatMenu {
     return h("button", { class: "yna-menu-item", role: "menuitem", tabindex: "-1", onclick: pressed }, icon(picture), name, hint);
   }
 
-  private get isOpen(): boolean {
+  get isOpen(): boolean {
     return !this.menu.hidden;
   }
 
-  private open(at: number): void {
+  open(at: number): void {
     this.menu.hidden = false;
     this.button.setAttribute("aria-expanded", "true");
     if (this.menu.popover) {
@@ -91,7 +80,7 @@ export class ChatMenu {
     if (left !== this.place?.left || top !== this.place.top) this.close(false);
   };
 
-  private close(focus: boolean): void {
+  close(focus: boolean): void {
     if (!this.isOpen) return;
     window.removeEventListener("scroll", this.onScroll, { capture: true });
     if (focus) this.button.focus({ preventScroll: true });
@@ -101,11 +90,7 @@ export class ChatMenu {
   }
 
   private onKey(event: KeyboardEvent): void {
-    if (!this.isOpen) {
-      if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-      event.preventDefault();
-      return this.open(event.key === "ArrowDown" ? 0 : -1);
-    }
+    if (!this.isOpen) return;
     const count = this.items.length;
     const at = this.items.indexOf(document.activeElement as HTMLButtonElement);
     const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey ? event.key.toLowerCase() : "";

@@ -14,7 +14,7 @@ const ASK_AGAIN = 1_000;
 const LOST = { code: "DISCONNECTED", message: "The kernel is gone.", hint: "Run the cell again." };
 
 /** What a request asked for, told just before it is accepted. */
-export type Reply = Extract<PageEvent, { type: "file" | "taken_back" }>;
+export type Reply = Extract<PageEvent, { type: "file" | "taken_back" | "reply" }>;
 
 interface Pending {
   message: Record<string, unknown>;
@@ -224,7 +224,7 @@ export class Connection {
         const waiting = this.take(event.ticket);
         if (waiting) waiting.refuse(event);
         else console.warn(event.message, event.hint);
-      } else if (event.type === "file" || event.type === "taken_back") {
+      } else if (event.type === "file" || event.type === "taken_back" || event.type === "reply") {
         const waiting = this.pending.get(event.ticket);
         if (waiting) waiting.reply = event;
       } else if (event.type === "audio") {

@@ -33,6 +33,7 @@ export class Header {
   );
   private readonly meter = new UsageMeter();
   private readonly status = h("span", { class: "yna-status" });
+  private readonly dot = h("span", { class: "yna-dot", "aria-hidden": "true" });
   private readonly settings: PartPlace<"settings", BackendView>;
   private refusal = "";
 
@@ -56,7 +57,7 @@ export class Header {
     this.element = h(
       "div",
       { class: "yna-header" },
-      h("span", { class: "yna-dot", "aria-hidden": "true" }),
+      this.dot,
       this.button,
       this.note,
       this.thinking,
@@ -160,6 +161,7 @@ export class Header {
                 : ["ready", "Ready"];
     this.element.dataset["state"] = state;
     setText(this.status, text ?? "");
+    this.dot.title = text ?? "";
     this.status.title =
       state === "lost"
         ? "The kernel was restarted or is gone. Run the cell again."

@@ -6,6 +6,7 @@ import { h } from "./dom";
 import { Header } from "./header";
 import { holdStyles, needPart, setPartSource } from "./parts";
 import type { ModelProxy } from "./protocol";
+import { SidePanels, isSidePanel } from "./side_panels";
 import { Store } from "./store";
 
 interface Context {
@@ -41,14 +42,16 @@ export default () => {
       const release = holdStyles(partStyles);
       const lost = h("div", { class: "yna-lost", hidden: true });
       const header = model.get("_header") ? new Header(store, connection) : null;
-      const panels = (model.get("_panel_names") as string[]).map((name) => {
-        if (name === "chat") return new ChatView(store, connection, root);
-        throw new Error(`This front end has no panel ${JSON.stringify(name)}.`);
-      });
+      const names = model.get("_panel_names") as string[];
+      const unknown = names.find((name) => name !== "chat" && !isSidePanel(name));
+      if (unknown !== undefined) throw new Error(`This front end has no panel ${JSON.stringify(unknown)}.`);
+      const detach = connection.attach(); // before a panel asks for its part: Python sends nothing to who did not say hello
+      const chat = names.includes("chat") ? new ChatView(store, connection, root) : null;
+      const side = new SidePanels(names.filter(isSidePanel), store, connection, root, chat?.element ?? null, `yna ${String(model.get("_transcript_name"))}`);
       if (header) root.append(header.element, header.panel);
-      if (header && panels[0]) header.element.append(panels[0].menu.element);
-      root.append(lost);
-      for (const panel of panels) root.append(panel.element);
+      (header?.element ?? root).append(side.tabs);
+      if (header && chat) header.element.append(chat.menu.element);
+      root.append(lost, h("div", { class: "yna-body" }, chat?.element, side.element));
 
       const refresh = (): void => {
         root.classList.toggle("yna-unsynced", !connection.synced && store.total === 0);
@@ -62,7 +65,8 @@ export default () => {
       };
       const unlisten = store.listen((change) => {
         header?.take(change);
-        for (const panel of panels) panel.take(change);
+        chat?.take(change);
+        side.take(change);
         if (change.kind === "status" || change.kind === "reset") refresh();
       });
       // Keys belong to the widget: the host's shortcuts would act on the notebook.
@@ -71,10 +75,10 @@ export default () => {
       }
       el.append(partStyles, hiding, root);
       refresh();
-      const detach = connection.attach();
       return () => {
         unlisten();
-        for (const panel of panels) panel.dispose();
+        chat?.dispose();
+        side.dispose();
         detach();
         release();
         for (const element of [partStyles, hiding, root]) element.remove();

@@ -17,9 +17,14 @@ const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
 const WORDS: Record<string, string> = { True: "true", False: "false", None: "null", undefined: "null", nil: "null" };
 
 export function readJson(text: string): { value: unknown } | JsonFault {
+  return findFault(text) ?? { value: JSON.parse(text) };
+}
+
+/** Where a text stops being JSON. With `exact` its integers may be of any size: for who keeps them as they are written. */
+export function findFault(text: string, exact = false): JsonFault | null {
   try {
-    new Scanner(text).all();
-    return { value: JSON.parse(text) };
+    new Scanner(text, exact).all();
+    return null;
   } catch (error) {
     const fault = error instanceof Fault ? error : new Fault(0, "It is nested too deeply.");
     const before = text.slice(0, fault.at).split("\n");
@@ -38,7 +43,10 @@ class Fault {
 class Scanner {
   private at = 0;
 
-  constructor(private readonly text: string) {}
+  constructor(
+    private readonly text: string,
+    private readonly exact: boolean,
+  ) {}
 
   all(): void {
     this.value();
@@ -122,7 +130,8 @@ class Scanner {
     const found = this.take(NUMBER);
     if (!found || /[\w.+]/.test(this.char() ?? "")) throw new Fault(start, "This is no number; texts stand in double quotes.");
     const [number, fraction, exponent] = found;
-    if (!fraction && !exponent && !Number.isSafeInteger(Number(number))) {
+    if (!fraction && !exponent) {
+      if (this.exact || Number.isSafeInteger(Number(number))) return;
       throw new Fault(start, "A page cannot hold this number exactly.");
     }
     if (!Number.isFinite(Number(number))) throw new Fault(start, "This number is too large.");

@@ -9,6 +9,16 @@ const LONGEST_PREVIEW = 60;
 const FEW = 30;
 const OPEN_LEVELS = 3;
 
+/** What JSON says, to show it: integers that a number here would round are a `bigint`, where the browser tells them. */
+export function parseToShow(text: string): unknown {
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (_key: string, value: unknown, context?: { source?: string }) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "")
+      ? BigInt(context?.source ?? 0)
+      : value,
+  );
+}
+
 export function jsonTree(value: object): HTMLElement {
   const tree = h("div", { class: "yna-json", tabindex: "0", role: "group", label: "JSON" });
   tree.append(children(value, countParts(value, FEW) <= FEW ? OPEN_LEVELS : 0));
@@ -54,7 +64,7 @@ function children(value: object, open: number): HTMLElement {
 
 function leaf(value: unknown): HTMLElement {
   if (typeof value === "string") return h("span", { class: "yna-json-text" }, JSON.stringify(clip(value, LONGEST_TEXT)));
-  return h("span", { class: "yna-json-value" }, JSON.stringify(value));
+  return h("span", { class: "yna-json-value" }, typeof value === "bigint" ? String(value) : JSON.stringify(value));
 }
 
 /** What is in a folded part, in a few words. */

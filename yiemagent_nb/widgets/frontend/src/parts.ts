@@ -6,14 +6,19 @@
 //
 // Parts hold copies of the modules that they import, so none of them may import this one.
 
+import type * as Code from "./code_part";
 import type * as Editor from "./editor_part";
 import type * as Files from "./files_part";
 import type * as Highlight from "./highlight_part";
+import type * as Hooks from "./hooks_part";
+import type * as Inspector from "./inspector_part";
 import type * as Markdown from "./markdown_part";
 import type * as Maths from "./math_part";
+import type * as Menu from "./menu_part";
 import type * as Questions from "./questions_part";
 import type * as Search from "./search_part";
 import type * as Settings from "./settings_part";
+import type * as Trace from "./trace_part";
 
 export interface Parts {
   markdown: typeof Markdown;
@@ -24,6 +29,11 @@ export interface Parts {
   questions: typeof Questions;
   editor: typeof Editor;
   files: typeof Files;
+  menu: typeof Menu;
+  code: typeof Code;
+  inspector: typeof Inspector;
+  hooks: typeof Hooks;
+  trace: typeof Trace;
 }
 
 export type PartName = keyof Parts;

@@ -1,5 +1,7 @@
 // The messages between the page and Python; yiemagent_nb/widgets/protocol.py describes them.
 
+import type { PanelEvent, SidePanelName } from "./panel";
+
 export interface TextBlock {
   type: "text";
   text: string;
@@ -161,6 +163,8 @@ export interface ApprovalRequest {
   description: string;
   /** What its source says of it, in words such as "destructive". */
   hints: string[];
+  /** Whether a person made the call, beside the conversation. */
+  by_hand?: boolean;
 }
 
 export interface QuestionField {
@@ -320,6 +324,12 @@ export interface Snapshot {
   chat?: ChatSnapshot;
   tools: Tools;
   backend: Backend;
+  /** What messages that act must bring back. */
+  session: string;
+  /** The states of the panels beside the chat; null until one was opened. */
+  inspector?: unknown;
+  hooks?: unknown;
+  trace?: unknown;
 }
 
 export type DeltaKind = "text" | "reasoning" | "tool_call";
@@ -367,7 +377,9 @@ export type PageEvent =
   | ({ type: "refused" } & Refusal)
   | { type: "alive"; total: number }
   | { type: "part"; name: string; text: string }
-  | { type: "audio"; key: string; data: string };
+  | { type: "audio"; key: string; data: string }
+  | { type: "panel"; panel: SidePanelName; event: PanelEvent; whole: boolean }
+  | { type: "reply"; ticket: string; value: unknown };
 
 export interface Batch {
   seq: number;

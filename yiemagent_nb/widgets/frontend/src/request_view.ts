@@ -14,7 +14,7 @@ export class RequestView {
     label: string,
     actions: CallActions,
   ) {
-    this.asking = new ApprovalView(call, label, actions, "", `${label} for ${call.approval?.source ?? "a server"}: `);
+    this.asking = new ApprovalView(call, label, actions, "", call.approval?.by_hand ? `You called ${label} by hand: ` : `${label} for ${call.approval?.source ?? "a server"}: `);
     this.frame = h("div", {}, this.asking.element);
     this.element.append(this.frame);
     this.update();

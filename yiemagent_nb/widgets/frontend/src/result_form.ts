@@ -1,6 +1,7 @@
 // What the text of a result is: a table, JSON, a formula, markdown, or plain text, which is the default.
 
 import { readPartial } from "./arguments";
+import { parseToShow } from "./json_tree";
 
 export interface Table {
   caption: string;
@@ -34,7 +35,7 @@ export function resultForm(text: string, cut = false): ResultForm {
 function jsonForm(text: string, cut: boolean): ResultForm {
   let value: unknown;
   try {
-    value = cut ? readPartial(text) : JSON.parse(text);
+    value = cut ? readPartial(text) : parseToShow(text);
   } catch {
     return TEXT;
   }

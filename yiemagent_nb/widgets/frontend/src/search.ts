@@ -65,6 +65,8 @@ export class Search {
       transcript.scroller.addEventListener(name, () => (this.kept = false), { passive: true });
     }
     this.sizes.observe(transcript.log);
+    // What was opened may be drawn anew when it hears of it, which is later where the page is busy.
+    transcript.scroller.addEventListener("toggle", () => requestAnimationFrame(() => this.keep()), { capture: true });
   }
 
   /** Have the keyboard, and search again for what was searched for. */
@@ -218,6 +220,7 @@ export class Search {
   }
 
   private keep(): void {
+    if (this.painted.now.some(({ startContainer }) => !startContainer.isConnected)) this.refresh();
     const range = this.kept && this.currentRange();
     if (range) this.scrollTo(liveRange(range), 8);
   }

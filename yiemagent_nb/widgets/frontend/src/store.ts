@@ -1,6 +1,7 @@
 // What the page knows of the agent: the transcript, the calls, the queue.
 
 import { begin, contentBlock, isOpen, newBlock, newEntry, sameEntry, settle, type Call, type Entry } from "./entries";
+import type { PanelEvent, SidePanelName } from "./panel";
 import type {
   ApprovalRequest,
   AssistantMessage,
@@ -38,6 +39,7 @@ export type Change =
   | { kind: "backend" }
   | { kind: "usage" }
   | { kind: "notice"; text: string }
+  | { kind: "panel"; panel: SidePanelName; event: PanelEvent }
   | { kind: "status" };
 
 export class Store {
@@ -67,6 +69,10 @@ export class Store {
     options_note: "",
     presets: [],
   };
+  /** What messages that act must bring back. */
+  session = "";
+  /** The states of the panels beside the chat, as the newest snapshot had them. */
+  panels: Partial<Record<SidePanelName, unknown>> = {};
   /** A draft of a view that is gone. */
   draft = "";
   /** The files of that draft. */
@@ -149,6 +155,8 @@ export class Store {
   takeSnapshot(snapshot: Snapshot): void {
     this.takeTools(snapshot.tools);
     this.backend = snapshot.backend;
+    this.session = snapshot.session;
+    this.panels = { inspector: snapshot.inspector, hooks: snapshot.hooks, trace: snapshot.trace };
     const chat = snapshot.chat;
     if (chat) this.takeChat(chat);
     this.tell({ kind: "reset" });
@@ -285,6 +293,8 @@ export class Store {
       case "usage":
         this.usage = event;
         return this.tell({ kind: "usage" });
+      case "panel":
+        return this.tell({ kind: "panel", panel: event.panel, event: event.event });
       case "notice":
         return this.tell({ kind: "notice", text: event.text });
       case "error":
