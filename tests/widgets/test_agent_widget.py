@@ -60,8 +60,14 @@ def test_the_repr_tells_the_backend_and_no_more(widget: AgentWidget) -> None:
 
 
 async def test_closing_takes_everything_back_and_leaves_the_agent(agent: Agent, widget: AgentWidget) -> None:
+    hub = cast("Any", agent)._hub
     widget.close()
-    assert cast("Any", agent)._hub._inline == ()
+    left = hub._inline  # what records the agent, and watches its hooks, goes on as long as the agent
+    other = AgentWidget(agent)
+    assert len(hub._inline) > len(left)
+    other.close()
+    assert hub._inline == left
+    assert len(left) == 2
     assert (await agent.prompt("hello")).text == "The SECRET is forty-two."
 
 

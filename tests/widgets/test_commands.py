@@ -161,7 +161,7 @@ def test_a_users_commands_come_first_say_what_they_are_and_may_replace_a_built_i
 
     own = SlashCommand("any", "Mine", "what", plot)
     widget = AgentWidget(Agent(Scripted(["yes"])), commands={"plot": plot, "short": "In short: {text}", "help": own})
-    forms = widget.panels[0].snapshot()["commands"]
+    forms: list[dict[str, Any]] = (widget.panels[0].snapshot() or {})["commands"]
     widget.close()
     assert forms[:3] == [
         {"name": "plot", "description": "Plot a column", "takes": "column name"},

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,11 @@ SIZES = {
     "questions.js": 11_600,
     "editor.js": 9_200,
     "files.js": 3_300,
+    "menu.js": 6_300,
+    "code.js": 470_000,
+    "inspector.js": 165_000,
+    "hooks.js": 42_000,
+    "trace.js": 78_000,
 }
 """The greatest sizes, in bytes: each widget carries its script into each notebook that keeps widgets."""
 BUILT = sorted(["LICENSES.txt", *SIZES])
@@ -47,12 +55,39 @@ def test_the_sources_pass_the_linter(front_end: Path) -> None:
 
 
 def test_what_needs_no_page_passes_its_own_tests(front_end: Path) -> None:
-    assert "# fail 0" in run(front_end, "node", "--test", "--test-reporter=tap", "test.mjs", "calls.test.mjs")
+    tests = ("test.mjs", "calls.test.mjs", "hooks.test.mjs")
+    assert "# fail 0" in run(front_end, "node", "--test", "--test-reporter=tap", *tests)
 
 
 def test_the_bundle_is_small() -> None:
     for name, most in SIZES.items():
         assert (STATIC / name).stat().st_size <= most
+
+
+SHEETS = SOURCES / "src" / "styles"
+
+
+def root_classes(sheet: str) -> Iterator[str]:
+    """The classes that a sheet gives a look wherever they stand; what holds for narrow places alone is left out."""
+    around: list[str] = []
+    for selector, brace in re.findall(r"([^{};]*)([{};])", re.sub(r"/\*.*?\*/", "", sheet, flags=re.DOTALL)):
+        if brace == "}":
+            around.pop()
+        elif brace == "{":
+            if all(each in ("", ".yna") for each in around):
+                yield from re.findall(r"(?:^|,)\s*(?:\.yna )?\.(yna-[\w-]+)\s*(?=,|$)", selector)
+            around.append(selector.strip())
+
+
+def test_no_class_has_its_look_from_two_sheets() -> None:
+    """A part's sheet comes when the part is opened: what it said of another's class would change the chat."""
+    first = (SOURCES / "src" / "widget.css").read_text(encoding="utf-8")
+    sheets: dict[str, set[str]] = defaultdict(set)
+    for path in SHEETS.glob("*.css"):
+        for name in root_classes(path.read_text(encoding="utf-8")):
+            sheets[name].add("widget.css" if f"/{path.name}" in first else path.name)
+    assert {name: found for name, found in sheets.items() if len(found) > 1} == {}
+    assert len(sheets) > 400
 
 
 def test_the_lock_file_names_hashes_and_no_addresses() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -15,6 +14,7 @@ from yiemagent_nb.backends.http.urls import split_url
 from yiemagent_nb.backends.state import BackendState, ask_state
 from yiemagent_nb.core.errors import BackendError, InvalidParametersError
 from yiemagent_nb.core.redaction import checked_key
+from yiemagent_nb.widgets.apps import refuse_in_apps
 from yiemagent_nb.widgets.protocol import AddBackend
 
 __all__ = ["connect_added", "read_key"]
@@ -49,7 +49,7 @@ async def connect_added(message: AddBackend, key: SecretStr | None) -> tuple[Mod
         InvalidParametersError: The address is none, or nothing may be added here.
         BackendError: The server cannot be used; the error says why in a sentence.
     """
-    _refuse_in_apps()
+    refuse_in_apps("Servers cannot be added")
     if "@" in split_url(message.base_url).netloc:
         raise InvalidParametersError(
             "The address holds a name or a password.",
@@ -76,11 +76,3 @@ def _without_path(words: str, backend: ModelServer) -> str:
             for form in {segment, unquote(segment)}:
                 words = words.replace(form, "…")
     return words
-
-
-def _refuse_in_apps() -> None:
-    """Where a notebook is served as an app, its visitors are not its author, whose keys the kernel holds."""
-    if os.environ.get("SERVER_SOFTWARE", "").startswith("voila"):
-        raise InvalidParametersError(
-            "Servers cannot be added where a notebook is served as an app.", "Add them in the notebook's code."
-        )

@@ -11,13 +11,17 @@ from anywidget import AnyWidget
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.messages import new_id
 from yiemagent_nb.widgets import assets
+from yiemagent_nb.widgets.apps import served_as_app
 from yiemagent_nb.widgets.cells import cells
 from yiemagent_nb.widgets.chat_panel import ChatPanel
 from yiemagent_nb.widgets.commands import CommandValue
+from yiemagent_nb.widgets.hook_editor import HookEditor
 from yiemagent_nb.widgets.host import WidgetHost
 from yiemagent_nb.widgets.panel import Panel
 from yiemagent_nb.widgets.plain import PlainAgentWidget, default_agent
 from yiemagent_nb.widgets.subshells import hear_page_where_it_speaks
+from yiemagent_nb.widgets.tool_inspector import ToolInspector
+from yiemagent_nb.widgets.trace_panel import TracePanel
 from yiemagent_nb.widgets.transcript_output import TranscriptOutput, in_kernel, publish
 
 if TYPE_CHECKING:
@@ -44,7 +48,8 @@ class AgentWidget(AnyWidget):
     Args:
         agent: The agent; without one, ``Agent()``, which looks for a model server, a key, and
             else takes the embedded demo.
-        panels: What it holds. Default: a ``ChatPanel``.
+        panels: What it holds. Default: a ``ChatPanel``, and beside it a ``ToolInspector``, a ``HookEditor``
+            and a ``TracePanel``; only the first where the notebook is served as an app.
         commands: Slash commands of one's own for that ``ChatPanel``, which describes them.
         height: The greatest height, as CSS has it.
         header: Show the backend and how things stand.
@@ -98,7 +103,7 @@ class AgentWidget(AnyWidget):
             )
         agent = default_agent() if agent is None else agent
         self.agent = agent
-        self.panels: tuple[Panel, ...] = tuple(panels) if panels is not None else (ChatPanel(agent, commands),)
+        self.panels: tuple[Panel, ...] = _all_panels(agent, commands) if panels is None else tuple(panels)
         super().__init__(
             layout={"width": "100%"},  # beside others in a row it shares the width
             height=height,
@@ -211,6 +216,11 @@ class AgentWidget(AnyWidget):
 def _open_again(widget: Any) -> None:
     widget._model_id = None  # noqa: SLF001 - the page has thrown away the model of that name
     widget.open()
+
+
+def _all_panels(agent: Agent, commands: Mapping[str, CommandValue] | None) -> tuple[Panel, ...]:
+    chat = ChatPanel(agent, commands)
+    return (chat,) if served_as_app() else (chat, ToolInspector(agent), HookEditor(agent), TracePanel(agent))
 
 
 def _new_name() -> str:

@@ -9,9 +9,10 @@ from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.events import Event
 from yiemagent_nb.core.messages import UserMessage
 from yiemagent_nb.sessions.export import conversation_file
+from yiemagent_nb.widgets.asked import take_answer
 from yiemagent_nb.widgets.attachments import read_attachments
 from yiemagent_nb.widgets.commands import ChatCommands, CommandValue
-from yiemagent_nb.widgets.panel import Panel, Post
+from yiemagent_nb.widgets.panel import Buffers, Panel, Post
 from yiemagent_nb.widgets.protocol import (
     Answer,
     Approve,
@@ -30,7 +31,6 @@ from yiemagent_nb.widgets.protocol import (
     SwitchBranch,
     TakeBack,
 )
-from yiemagent_nb.widgets.question_fields import with_titles
 from yiemagent_nb.widgets.transcript import TranscriptFeed
 
 if TYPE_CHECKING:
@@ -71,8 +71,9 @@ class ChatPanel(Panel):
         """The newest part of the transcript, and what is going on."""
         return {**self._feed.snapshot(), "commands": self._commands.forms()}
 
-    def handle(self, message: PageMessage, post: Post) -> bool | Coroutine[Any, Any, None]:
+    def handle(self, message: PageMessage, post: Post, buffers: Buffers = ()) -> bool | Coroutine[Any, Any, None]:
         """Send, queue, stop, approve, answer, change course, or give a part of the transcript."""
+        del buffers
         match message:
             case Edit():
                 return self.agent.begin_edit(message.index, message.text)
@@ -105,13 +106,9 @@ class ChatPanel(Panel):
         return True
 
     def _decide(self, message: PageMessage) -> bool:
-        match message:
-            case Approve():
-                self.agent.approvals.resolve(message.request_id, message.choice, message.reason, message.arguments)
-            case Answer():
-                self._answer(message)
-            case _:
-                return False
+        if not isinstance(message, Approve | Answer):
+            return False
+        take_answer(self.agent, message)
         return True
 
     def _give(self, message: PageMessage, post: Post) -> bool:
@@ -121,12 +118,7 @@ class ChatPanel(Panel):
             case Export():
                 post([{"type": "file", "ticket": message.ticket, **self._file(message.format)}])
             case LoadAudio():
-                audio = self._feed.audio(message.key)
-                if audio is None:
-                    raise InvalidParametersError(
-                        "This recording is not at hand any more.", "Find it in the details of its result."
-                    )
-                post([audio])
+                post([self._feed.audio(message.key)])
             case _:
                 return False
         return True
@@ -141,17 +133,3 @@ class ChatPanel(Panel):
     def _file(self, form: Literal["markdown", "notebook"]) -> dict[str, str]:
         file = conversation_file(self.agent.messages, form)
         return {"name": file.name, "mime_type": file.mime_type, "text": file.text}
-
-    def _answer(self, message: Answer) -> None:
-        questions = self.agent.questions
-        match message.action:
-            case "accept":
-                waiting = {each.request_id: each.schema for each in questions.pending}
-                try:
-                    questions.answer(message.request_id, message.content)
-                except InvalidParametersError as error:
-                    raise with_titles(error, waiting.get(message.request_id)) from error
-            case "decline":
-                questions.decline(message.request_id)
-            case "cancel":
-                questions.cancel(message.request_id)

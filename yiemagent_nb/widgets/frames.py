@@ -144,6 +144,12 @@ class FrameQueue:
                     known.update(event)
                     return
                 self._joined[kind,] = event
+            case "panel" if event["whole"]:
+                key = ("panel", event["panel"], event["event"]["type"])
+                if (known := self._joined.get(key)) is not None:
+                    known.update(event)
+                    return
+                self._joined[key] = event
             case "renewed":
                 self._wants_snapshot = True
                 self._joined.clear()

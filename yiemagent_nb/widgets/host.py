@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -18,6 +19,7 @@ from yiemagent_nb.widgets.audience import Audience
 from yiemagent_nb.widgets.backend_header import BackendHeader
 from yiemagent_nb.widgets.frames import FrameQueue
 from yiemagent_nb.widgets.in_thread import in_thread
+from yiemagent_nb.widgets.page_message import Acting
 from yiemagent_nb.widgets.panel import Panel
 from yiemagent_nb.widgets.protocol import (
     Bye,
@@ -73,6 +75,9 @@ class WidgetHost:
         self._in_work: set[str] = set()
         """Tickets that are answered later."""
         self._tickets_lock = threading.Lock()
+        self._session = secrets.token_urlsafe(16)
+        """What a page must bring back with what acts: one that was saved does not know it."""
+        self._disconnect = [panel.connect(self.post) for panel in self.panels]
         self._unsubscribe = agent.subscribe(self._observe)
         self._leave = agent.attend()
 
@@ -80,6 +85,8 @@ class WidgetHost:
         """Let go of the agent, and send nothing more."""
         self._unsubscribe()
         self._leave()
+        for disconnect in self._disconnect:
+            disconnect()
         self.backend.close()
         self.frames.close()
 
@@ -157,7 +164,7 @@ class WidgetHost:
 
     def _snapshot(self) -> dict[str, Any]:
         parts = {panel.name: panel.snapshot() for panel in self.panels}
-        return {**parts, "tools": self._tools(), "backend": self.backend.form()}
+        return {**parts, "session": self._session, "tools": self._tools(), "backend": self.backend.form()}
 
     def _tools(self) -> dict[str, Any]:
         tools = self.agent.state.tools.values()
@@ -199,12 +206,18 @@ class WidgetHost:
 
     def _offer(self, message: PageMessage, buffers: Sequence[Any]) -> _Later | None:
         """Let the header or a panel do what the page asks."""
+        if isinstance(message, Acting) and not secrets.compare_digest(
+            message.session.encode("utf-8", "replace"), self._session.encode()
+        ):
+            raise InvalidParametersError(
+                "The page does not belong to this session of the kernel, so nothing was done.", "Run the cell again."
+            )
         taken = self.backend.handle(message, buffers)
         start: _Start = in_thread
         for panel in self.panels:
             if taken is not False:
                 break
-            taken = panel.handle(message, self.post)
+            taken = panel.handle(message, self.post, buffers)
             start = self.agent.start
         if taken is False:
             raise InvalidParametersError(f"No panel of this widget takes {message.type!r}.")

@@ -6,10 +6,12 @@ import itertools
 import json
 import math
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from yiemagent_nb.core.errors import InvalidParametersError
 from yiemagent_nb.core.events import ApprovalRequested, QuestionAsked, ToolExecutionEnd
@@ -34,6 +36,7 @@ __all__ = [
     "AudioShelf",
     "QueueKeys",
     "approval_form",
+    "audio_shelf",
     "block_form",
     "content_form",
     "form_size",
@@ -57,6 +60,9 @@ LONGEST_LABEL = 120
 LONGEST_DESCRIPTION = 500
 LONGEST_HINT = 60
 MOST_HINTS = 8
+BY_HAND = "hand_"
+"""Ids of calls by hand begin so. Those of the model may too: a page asks this only of what is no call of an answer."""
+
 LARGEST_INTEGER = 2**53 - 1
 """Of those that JavaScript keeps exactly."""
 MOST_AUDIOS = 100
@@ -68,20 +74,31 @@ class AudioShelf:
     """Recordings that the page knows of and may ask for, the newest hundred."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._kept: OrderedDict[str, Audio] = OrderedDict()
 
     def put(self, audio: Audio) -> str:
-        """Keep a recording; returns the key by which the page asks for it."""
+        """Keep a recording; returns the key by which the page asks for it. From any thread."""
         key = f"{id(audio.data):x}"  # what is kept keeps its identity taken
-        self._kept[key] = audio
-        self._kept.move_to_end(key)
-        if len(self._kept) > MOST_AUDIOS:
-            self._kept.popitem(last=False)
+        with self._lock:
+            self._kept[key] = audio
+            self._kept.move_to_end(key)
+            if len(self._kept) > MOST_AUDIOS:
+                self._kept.popitem(last=False)
         return key
 
-    def get(self, key: str) -> Audio | None:
-        """The recording of a key; None where it is not kept, or not any more."""
-        return self._kept.get(key)
+    def event(self, key: str) -> dict[str, Any]:
+        """The recording of a key, as a page is told. From any thread.
+
+        Raises:
+            InvalidParametersError: It is not kept, or not any more.
+        """
+        audio = self._kept.get(key)
+        if audio is None:
+            raise InvalidParametersError(
+                "This recording is not at hand any more.", "Find it in the details of its result."
+            )
+        return {"type": "audio", "key": key, "data": audio.data}
 
     def details_form(self, details: object, content: Sequence[UserContent]) -> dict[str, Any] | None:
         """What a result holds beside its ``content``; None where that is nothing."""
@@ -96,6 +113,14 @@ class AudioShelf:
                 form["key"] = self.put(part) if part.data else ""
             parts.append(form)
         return {"server": known.server, "parts": parts, "left_out": known.left_out}
+
+
+_shelves: WeakKeyDictionary[object, AudioShelf] = WeakKeyDictionary()
+
+
+def audio_shelf(agent: object) -> AudioShelf:
+    """The shelf of an agent, which all panels share: any of them gives the page a recording."""
+    return _shelves.setdefault(agent, AudioShelf())
 
 
 def block_form(block: AssistantContent, seconds: float | None) -> dict[str, Any]:
@@ -223,6 +248,7 @@ def approval_form(request: ApprovalRequested) -> dict[str, Any]:
         "args_text": None,
         "source": one_line(request.source, LONGEST_SOURCE),
         "description": one_line(request.description.strip().partition("\n")[0], LONGEST_DESCRIPTION),
+        "by_hand": request.tool_call_id.startswith(BY_HAND),
         "hints": [one_line(hint, LONGEST_HINT) for hint in request.hints[:MOST_HINTS]],
     }
     if len(json.dumps(args)) > ARGUMENT_CHARACTERS or _has_large_integers(args):

@@ -97,6 +97,8 @@ event               fields
 ``refused``         ticket (or empty), code, message, hint
 ``alive``           total: how many messages there are
 ``part``            name, text
+``panel``           panel, event: what a panel beside the chat tells; see ``panel_protocol``
+``reply``           ticket, value: what a request asked for, told just before ``accepted``
 ``audio``           key, data (base64)
 ==================  =========================================================================
 
@@ -110,7 +112,10 @@ recording has a ``key`` instead of its data, empty where it cannot be played.
 The snapshot has ``messages`` (the newest), ``start`` (the index of the first of them),
 ``total``, ``live`` (an answer in the making, or null), ``calls`` (those that run),
 ``running``, ``queue``, ``usage``, ``commands`` (name, description, takes: what its words are),
-``approvals``, ``questions``, ``tools`` and ``backend``, in the forms above.
+``approvals``, ``questions``, ``tools`` and ``backend``, in the forms above; ``session``, which
+messages that act must bring back; and the state of each panel beside the chat that is open.
+
+The messages of the panels beside the chat stand in ``panel_protocol``.
 """
 
 from __future__ import annotations
@@ -124,6 +129,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 
 from yiemagent_nb.core.events import ApprovalChoice, QuestionAction
 from yiemagent_nb.core.models import ThinkingLevel
+from yiemagent_nb.widgets.page_message import MAX_TEXT, FromPage, Ticketed, bounded
+from yiemagent_nb.widgets.panel_protocol import PanelMessage
 
 __all__ = [
     "AddBackend",
@@ -160,21 +167,15 @@ __all__ = [
 PageEvent = dict[str, Any]
 """One event for the page, in the form that the module's docstring lists."""
 
-MAX_TEXT = 1_000_000
-MAX_VALUES = 10_000
 MAX_ATTACHMENTS = 20
 MAX_ATTACHED = 8_000_000
 """Characters of base64 in one message: Jupyter servers close a connection over a message of 10 MB."""
 
 
-class _FromPage(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
 _PAGE = Field(default="", max_length=64)
 
 
-class Hello(_FromPage):
+class Hello(FromPage):
     """A page is there."""
 
     type: Literal["hello"]
@@ -182,7 +183,7 @@ class Hello(_FromPage):
     page: str = _PAGE
 
 
-class Heartbeat(_FromPage):
+class Heartbeat(FromPage):
     """A page is still there."""
 
     type: Literal["heartbeat"]
@@ -190,22 +191,18 @@ class Heartbeat(_FromPage):
     page: str = _PAGE
 
 
-class Bye(_FromPage):
+class Bye(FromPage):
     """The last view is gone."""
 
     type: Literal["bye"]
     page: str = _PAGE
 
 
-class Earlier(_FromPage):
+class Earlier(FromPage):
     """A page wants the messages before an index."""
 
     type: Literal["earlier"]
     before: int = Field(ge=0)
-
-
-class _Ticketed(_FromPage):
-    ticket: str = Field(min_length=1, max_length=64)
 
 
 class Attachment(BaseModel):
@@ -218,7 +215,7 @@ class Attachment(BaseModel):
     data: str = Field(max_length=MAX_ATTACHED)
 
 
-class _Said(_Ticketed):
+class _Said(Ticketed):
     text: str = Field(max_length=MAX_TEXT)
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=MAX_ATTACHMENTS)
 
@@ -243,21 +240,21 @@ class FollowUp(_Said):
     type: Literal["follow_up"]
 
 
-class TakeBack(_Ticketed):
+class TakeBack(Ticketed):
     """A person takes back a message that waits."""
 
     type: Literal["take_back"]
     key: str = Field(min_length=1, max_length=40)
 
 
-class SteerNow(_Ticketed):
+class SteerNow(Ticketed):
     """A person lets a follow-up join the run that goes on."""
 
     type: Literal["steer_now"]
     key: str = Field(min_length=1, max_length=40)
 
 
-class Edit(_Ticketed):
+class Edit(Ticketed):
     """A person says something else in place of an earlier message."""
 
     type: Literal["edit"]
@@ -265,14 +262,14 @@ class Edit(_Ticketed):
     text: str = Field(max_length=MAX_TEXT)
 
 
-class Regenerate(_Ticketed):
+class Regenerate(Ticketed):
     """A person wants another answer in place of this one."""
 
     type: Literal["regenerate"]
     index: int = Field(ge=0)
 
 
-class SwitchBranch(_Ticketed):
+class SwitchBranch(Ticketed):
     """A person wants to see another branch."""
 
     type: Literal["switch_branch"]
@@ -280,7 +277,7 @@ class SwitchBranch(_Ticketed):
     position: int = Field(ge=0)
 
 
-class Command(_Ticketed):
+class Command(Ticketed):
     """A slash command."""
 
     type: Literal["command"]
@@ -288,20 +285,20 @@ class Command(_Ticketed):
     text: str = Field(default="", max_length=MAX_TEXT)
 
 
-class Export(_Ticketed):
+class Export(Ticketed):
     """A person wants to keep the conversation as a file."""
 
     type: Literal["export"]
     format: Literal["markdown", "notebook"]
 
 
-class Stop(_FromPage):
+class Stop(FromPage):
     """A person stops the run."""
 
     type: Literal["stop"]
 
 
-class Approve(_Ticketed):
+class Approve(Ticketed):
     """A person's word on a call."""
 
     type: Literal["approve"]
@@ -311,36 +308,13 @@ class Approve(_Ticketed):
     arguments: dict[str, Any] | None = None
 
 
-def _bounded(content: dict[str, Any]) -> dict[str, Any]:
-    """Refuse values of a size that no person enters; of any depth."""
-    waiting: list[object] = [content]
-    values = characters = 0
-    while waiting:
-        value = waiting.pop()
-        values += 1
-        match value:
-            case str():
-                characters += len(value)
-            case dict():
-                items = cast("dict[str, object]", value)
-                characters += sum(map(len, items))
-                waiting.extend(items.values())
-            case list():
-                waiting.extend(cast("list[object]", value))
-            case _:
-                pass
-        if values + len(waiting) > MAX_VALUES or characters > MAX_TEXT:
-            raise ValueError(f"more than {MAX_VALUES:,} values, or {MAX_TEXT:,} characters")
-    return content
-
-
-class Answer(_Ticketed):
+class Answer(Ticketed):
     """A person's answer to a server's question."""
 
     type: Literal["answer"]
     request_id: str = Field(min_length=1, max_length=200)
     action: QuestionAction
-    content: Annotated[dict[str, Any], AfterValidator(_bounded)] | None = None
+    content: Annotated[dict[str, Any], AfterValidator(bounded)] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -349,42 +323,42 @@ class Answer(_Ticketed):
         return self
 
 
-class LoadAudio(_Ticketed):
+class LoadAudio(Ticketed):
     """A person wants to hear a recording."""
 
     type: Literal["load_audio"]
     key: str = Field(min_length=1, max_length=40)
 
 
-class SetBackend(_Ticketed):
+class SetBackend(Ticketed):
     """A person picks another backend."""
 
     type: Literal["set_backend"]
     key: str = Field(min_length=1, max_length=1000)
 
 
-class SetModel(_Ticketed):
+class SetModel(Ticketed):
     """A person picks another model of the backend."""
 
     type: Literal["set_model"]
     model: str = Field(min_length=1, max_length=1000)
 
 
-class SetThinking(_Ticketed):
+class SetThinking(Ticketed):
     """A person lets the model think more or less."""
 
     type: Literal["set_thinking"]
     level: ThinkingLevel
 
 
-class SetOptions(_Ticketed):
+class SetOptions(Ticketed):
     """A person changes how the model samples; None takes an option away."""
 
     type: Literal["set_options"]
     options: Annotated[dict[str, float | None], Field(max_length=20)]
 
 
-class AddBackend(_Ticketed):
+class AddBackend(Ticketed):
     """A person names a server. Its key comes beside the message, as a binary buffer."""
 
     type: Literal["add_backend"]
@@ -393,17 +367,31 @@ class AddBackend(_Ticketed):
     key_env: str = Field(default="", max_length=200)
 
 
-class CheckBackend(_Ticketed):
+class CheckBackend(Ticketed):
     """A person wants to know how the backend is."""
 
     type: Literal["check_backend"]
 
 
-class LoadPart(_FromPage):
+class LoadPart(FromPage):
     """A page needs a part of the front end that is loaded on first need."""
 
     type: Literal["load_part"]
-    name: Literal["markdown", "highlight", "math", "search", "settings", "questions", "editor", "files"]
+    name: Literal[
+        "markdown",
+        "highlight",
+        "math",
+        "search",
+        "settings",
+        "questions",
+        "editor",
+        "files",
+        "menu",
+        "code",
+        "inspector",
+        "hooks",
+        "trace",
+    ]
 
 
 PageMessage = Annotated[
@@ -421,6 +409,7 @@ PageMessage = Annotated[
     | Hello
     | LoadAudio
     | LoadPart
+    | PanelMessage
     | Regenerate
     | Send
     | SetBackend

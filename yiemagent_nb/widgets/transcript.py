@@ -45,9 +45,9 @@ from yiemagent_nb.widgets.by_identity import ByIdentity
 from yiemagent_nb.widgets.call_times import CallTimes
 from yiemagent_nb.widgets.error_text import read_error
 from yiemagent_nb.widgets.page_forms import (
-    AudioShelf,
     QueueKeys,
     approval_form,
+    audio_shelf,
     block_form,
     content_form,
     form_size,
@@ -128,7 +128,7 @@ class TranscriptFeed:
         self._live: _Live | None = None
         self._calls: dict[str, _Call] = {}
         self._ended: dict[str, ToolExecutionEnd] = {}
-        self._audios = AudioShelf()
+        self._audios = audio_shelf(agent)
         self.queue_keys = QueueKeys()
         self._times = CallTimes()
         self._thought = ByIdentity[dict[int, float]]()
@@ -233,10 +233,13 @@ class TranscriptFeed:
         start, chunk = self._chunk(messages, min(before, len(messages)), MORE_MESSAGES)
         return {"type": "history", "start": start, "messages": chunk}
 
-    def audio(self, key: str) -> PageEvent | None:
-        """A recording that the page was told of; None where it is not kept any more. From any thread."""
-        audio = self._audios.get(key)
-        return None if audio is None else {"type": "audio", "key": key, "data": audio.data}
+    def audio(self, key: str) -> PageEvent:
+        """A recording that the page was told of. From any thread.
+
+        Raises:
+            InvalidParametersError: It is not kept any more.
+        """
+        return self._audios.event(key)
 
     def _adopt_calls(self, state: AgentState) -> None:
         """Take calls that began before this feed did from the history."""

@@ -1,0 +1,1 @@
+"""What stands behind ``ToolInspector``: forms, warnings, calls by hand, and servers."""
