@@ -1,4 +1,4 @@
-"""``%agent``, ``%%agent`` and ``%agent_backend``: an agent from a cell.
+"""``%agent``, ``%%agent``, ``%agent_backend``, ``%agent_tools`` and ``%agent_trace``: an agent from a cell.
 
 ``%%agent`` is an input transformer that turns its cell into an ``await``, so that the kernel stays
 responsive while the agent works: Stop, Steer and approvals reach it; so does ``%agent_backend`` with
@@ -20,11 +20,16 @@ from yiemagent_nb.magics.agent_magics import AgentMagics, await_agent
 from yiemagent_nb.magics.backend_completion import BackendCompleter
 from yiemagent_nb.magics.backend_magics import AwaitBackend, BackendMagics
 from yiemagent_nb.magics.interrupts import wake_on_interrupt
+from yiemagent_nb.magics.tool_magics import ToolMagics
+from yiemagent_nb.magics.trace_magics import TraceMagics
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-__all__ = ["AgentMagics", "BackendMagics", "load", "unload"]
+__all__ = ["AgentMagics", "BackendMagics", "ToolMagics", "TraceMagics", "load", "unload"]
+
+_MAGICS = (AgentMagics, BackendMagics, ToolMagics, TraceMagics)
+_NAMES = ("agent", "agent_backend", "agent_tools", "agent_trace")
 
 _undo: list[Callable[[], None]] = []
 
@@ -32,8 +37,7 @@ _undo: list[Callable[[], None]] = []
 def load(shell: InteractiveShell) -> None:
     """Register the magics and their transformer, and let interrupts wake the event loop."""
     unload(shell)
-    shell.register_magics(AgentMagics)
-    shell.register_magics(BackendMagics)
+    shell.register_magics(*_MAGICS)
     registry = shell.magics_manager.registry
     tokens = cast("list[Any]", shell.input_transformer_manager.token_transformers)
     tokens.append(AwaitBackend)
@@ -47,10 +51,10 @@ def load(shell: InteractiveShell) -> None:
         for added, where in ((await_agent, transforms), (AwaitBackend, tokens), (completer, matchers)):
             with contextlib.suppress(ValueError):
                 where.remove(added)
-        for magics in (AgentMagics, BackendMagics):
+        for magics in _MAGICS:
             registry.pop(magics.__name__, None)
         for kind in ("line", "cell"):
-            for name in ("agent", "agent_backend"):
+            for name in _NAMES:
                 shell.magics_manager.magics[kind].pop(name, None)
 
     _undo.append(forget)
