@@ -15,6 +15,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 settings.register_profile("ci", deadline=None, print_blob=True, max_examples=200)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=50)
 settings.load_profile("ci")
 
 _COVERED = pytest.StashKey[dict[str, list[str]]]()
@@ -35,10 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class _ByFile(LoadFileScheduling):
-    """A file's tests share a worker, and all browser tests share one, with one JupyterLab and one Chromium."""
+    """A file's tests share a worker, and so do those of a browser folder, with one JupyterLab and one Chromium."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "tests/browser" if nodeid.startswith("tests/browser/") else super()._split_scope(nodeid)
+        folder = nodeid.rpartition("/")[0]
+        return folder if folder.startswith("tests/browser") else super()._split_scope(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:

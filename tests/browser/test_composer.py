@@ -240,7 +240,7 @@ async def test_commands_are_listed_completed_and_run(open_notebook: OpenNotebook
 
 
 async def test_keys_after_a_click_anywhere_in_the_widget_never_reach_the_notebook(open_notebook: OpenNotebook) -> None:
-    notebook = await open_notebook(QUICK, "'another cell'")
+    notebook = await open_notebook(QUICK, "'another cell'", width=1400)
     widget, keyboard = notebook.widget(), notebook.page.keyboard
     cells = notebook.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")
     for place in (

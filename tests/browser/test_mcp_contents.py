@@ -55,7 +55,10 @@ CONTENT: list[dict[str, Any]] = [
         "size": 48211,
     },
     {"type": "resource_link", "uri": "rail://table", "name": "Timetable"},
-    {"type": "resource", "resource": {"uri": "rail://b.json", "mimeType": "application/json", "text": '{"id": 7}'}},
+    {
+        "type": "resource",
+        "resource": {"uri": "rail://b.json", "mimeType": "application/json", "text": '{"id": 9007199254740993}'},
+    },
     {"type": "resource", "resource": {"uri": "rail://qr", "mimeType": "application/octet-stream", "blob": "AAAA"}},
     {"type": "audio", "data": "AAAA", "mimeType": "audio/x-unheard"},
     {"type": "text", "text": "The code of the gate is 7.", "annotations": {"audience": ["user"]}},
@@ -88,7 +91,7 @@ async def test_a_result_shows_all_that_its_server_sent(open_notebook: OpenNotebo
     await expect(parts).to_contain_text("rail://qrapplication/octet-stream · 3 B")
     await expect(parts).to_contain_text("The code of the gate is 7.")
     await parts.get_by_text("rail://b.json").click()
-    await expect(parts.locator(".yna-json")).to_have_text("id: 7")
+    await expect(parts.locator(".yna-json")).to_have_text("id: 9007199254740993")
     await parts.get_by_text("Structured result").click()
     await expect(parts.locator(".yna-json").last).to_have_text('seats: [1 item]0: "12A"')
     await expect(widget.locator(".yna-call-rich")).to_contain_text("(audio/x-unheard · 3 B) that cannot be played")

@@ -54,7 +54,7 @@ async def test_each_part_comes_once_a_page_and_when_it_is_needed(open_notebook: 
     await notebook.until_ready()
     await notebook.run_cell(3)
     output = notebook.cell(3).locator(".jp-OutputArea-output")
-    await expect(output).to_have_text("['markdown', 'search']")
+    await expect(output).to_have_text("['markdown', 'menu', 'search']")
     for index in (1, 2):
         await notebook.run_cell(index)
         widget = notebook.widget(index)
@@ -63,7 +63,7 @@ async def test_each_part_comes_once_a_page_and_when_it_is_needed(open_notebook: 
         await expect(widget.locator(".yna-code code")).to_have_text('def f(): return "<b>text</b>"  # says so')
         await expect(widget.locator(".yna-math math")).to_have_count(1)
     await notebook.run_cell(3)
-    await expect(output).to_have_text("['highlight', 'markdown', 'math', 'search']")
+    await expect(output).to_have_text("['highlight', 'markdown', 'math', 'menu', 'search']")
     colours = "element => [element, element.closest('pre')].map((each) => getComputedStyle(each).color)"
     for index in (1, 2):
         keyword, code = await notebook.widget(index).locator(".yna-hl-keyword").first.evaluate(colours)
