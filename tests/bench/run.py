@@ -25,6 +25,7 @@ from mcp_scenarios import mcp_calls, mcp_discovery, mcp_nats, mcp_start
 from model_server import running_server
 from processes import crowd, imports
 from scenarios import FULL, TINY, Sizes, batches, deltas, floors, history, rounds
+from trace_scenarios import recorded
 
 Scenario = Callable[[Contenders, str, Sizes], AsyncIterator[Figure]]
 
@@ -33,6 +34,7 @@ SCENARIOS: dict[str, Scenario] = {
     "batches": lambda contenders, _, sizes: batches(contenders, sizes),
     "history": lambda contenders, _, sizes: history(contenders, sizes),
     "deltas": lambda contenders, _, sizes: deltas(contenders, sizes),
+    "recorded": lambda contenders, _, sizes: recorded(contenders, sizes),
     "crowd": lambda _, base_url, sizes: crowd(base_url, sizes),
     "imports": lambda _, __, sizes: imports(sizes),
     "floors": lambda contenders, _, sizes: floors(contenders, sizes),

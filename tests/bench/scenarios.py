@@ -20,7 +20,7 @@ from model_server import tool_calls
 from yiemagent_nb import Agent, Message, UserMessage, dump_message
 from yiemagent_nb.core.request import RequestMessages
 
-__all__ = ["FULL", "TINY", "Sizes", "batches", "deltas", "floors", "history", "rounds"]
+__all__ = ["FULL", "TINY", "Sizes", "alternate", "batches", "deltas", "floors", "history", "rounds", "script"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Samples:
         return 1000 * median(self.cpu) / per
 
 
-async def _alternate(repeat: int, *sides: Callable[[], Awaitable[object]]) -> list[Samples]:
+async def alternate(repeat: int, *sides: Callable[[], Awaitable[object]]) -> list[Samples]:
     """Sample every side in turn, after a first time that does not count."""
     samples = [Samples([], []) for _ in sides]
     for side in sides:
@@ -141,7 +141,7 @@ async def rounds(contenders: Contenders, sizes: Sizes) -> AsyncIterator[Figure]:
             async with contenders.agent(script("rounds", sizes.rounds, 1), stream=stream) as agent:
                 await _talk(agent, "go")
 
-        ours, theirs = await _alternate(sizes.repeat, agent, bare)
+        ours, theirs = await alternate(sizes.repeat, agent, bare)
         name = f"a round of 1 call, CPU, of {sizes.rounds}{', streamed' if stream else ''}"
         yield Figure("rounds", name, "ms", ours.cpu_ms(sizes.rounds), theirs.cpu_ms(sizes.rounds), Target(1.2))
 
@@ -149,7 +149,7 @@ async def rounds(contenders: Contenders, sizes: Sizes) -> AsyncIterator[Figure]:
 async def batches(contenders: Contenders, sizes: Sizes) -> AsyncIterator[Figure]:
     """Rounds of parallel calls."""
     parts = ("rounds", sizes.batches, sizes.calls)
-    ours, theirs = await _alternate(
+    ours, theirs = await alternate(
         3 * sizes.repeat,
         lambda: contenders.agent(script(*parts)).prompt("go"),
         lambda: contenders.bare(script(*parts)).ask("go"),
@@ -180,7 +180,7 @@ async def history(contenders: Contenders, sizes: Sizes) -> AsyncIterator[Figure]
         ),
     ):
         sides = [_Marked(contenders, agent), _Marked(contenders, bare)]
-        ours, theirs = await _alternate(repeat, *sides)
+        ours, theirs = await alternate(repeat, *sides)
         name = f"a round{where}, CPU, of {sizes.long:,}"
         yield Figure("history", name, "ms", ours.cpu_ms(sizes.long), theirs.cpu_ms(sizes.long), total)
         costs = [[1000 * side.cost_around(mark, sizes.around) for side in sides] for mark in sizes.marks]
@@ -261,7 +261,7 @@ async def deltas(contenders: Contenders, sizes: Sizes) -> AsyncIterator[Figure]:
             model, on_text = script("deltas", sizes.deltas), _first_piece(times)
             await contenders.agent(model, stream=True, over_responses=over_responses, on_text=on_text).prompt("go")
 
-        ours, theirs = await _alternate(3 * sizes.repeat, agent, bare)
+        ours, theirs = await alternate(3 * sizes.repeat, agent, bare)
         per = sizes.deltas / 1000
         where = " of Responses" if over_responses else ""
         name = f"1,000 deltas{where}, CPU, of {sizes.deltas:,}"

@@ -37,6 +37,7 @@ def figures_of(scenario: str) -> list[dict[str, Any]]:
         ("batches", 1),
         ("history", 12),
         ("deltas", 4),
+        ("recorded", 2),
         ("crowd", 3),
         ("imports", 5),
         ("mcp_discovery", 16),
