@@ -14,7 +14,7 @@ import yiemagent_nb
 ROOT = Path(yiemagent_nb.__file__).parent
 PACKAGE = "yiemagent_nb"
 
-SERVICES = frozenset({"backends", "mcp", "sessions", "sinks"})
+SERVICES = frozenset({"backends", "hooks", "mcp", "sessions", "sinks", "tracing"})
 SURFACES = frozenset({"widgets", "remote", "magics"})
 
 MAY_IMPORT = {
