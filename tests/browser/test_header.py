@@ -125,6 +125,7 @@ async def test_a_person_adds_a_server_with_a_key_that_is_then_nowhere(
     await expect(widget.locator(".yna-backend")).to_have_text(f"vLLM at 127.0.0.1:{server.port}")
     await expect(widget.locator(".yna-model")).to_have_text("small")
     await expect(widget.locator(".yna-health")).to_contain_text("is ready and serves small, qwen3:8b")
+    await expect(widget.locator(".yna-add")).to_be_hidden()  # till then, Escape closes it alone
     await notebook.page.keyboard.press("Escape")
     await expect(widget.locator(".yna-backend-button")).to_be_focused()
     await notebook.say("hello")

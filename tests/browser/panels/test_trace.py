@@ -74,6 +74,16 @@ def agent_cell(server: ModelServer, height: int = 700) -> str:
     return AGENT.format(url=server.base_url, key=KEY, height=height)
 
 
+HIDE_WHILE_AXIS_IS_DUE = """async (view, tab) => {
+    view.querySelector(".yna-trace-fold-all").click();
+    for (const _ of [1, 2]) await new Promise(requestAnimationFrame);
+    tab.click();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    tab.click();
+}"""
+"""The list rests for 120 ms before its axis is fitted to the rows in sight."""
+
+
 class Trace:
     """The panel as a person uses it."""
 
@@ -245,6 +255,10 @@ async def test_a_run_is_told_while_it_goes_on_with_what_waits_and_what_failed(
     await tab.click()
     await tab.click()
     await expect(marks.first).to_have_text("0")
+    # And where the panel is hidden while its axis is about to be fitted to what changed.
+    await trace.view.evaluate(HIDE_WHILE_AXIS_IS_DUE, await tab.element_handle())
+    await expect(marks.first).to_have_text("0")
+    await trace.button("Open all").click()
     await trace.list.press("+")
     await expect(trace.view.get_by_label("The time axis shows")).to_have_value("part")
     await trace.view.get_by_label("The time axis shows").select_option("sight")

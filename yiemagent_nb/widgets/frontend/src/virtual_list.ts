@@ -29,7 +29,7 @@ export interface VirtualListOptions {
   onActivate?: (index: number, event: Event) => void;
   /** A key that the list may not know, such as those that fold; returns whether it was used. */
   onKey?: (event: KeyboardEvent, index: number) => boolean;
-  /** Which rows are seen has changed; `end` is not one of them. */
+  /** Which rows are seen has changed, or the list is seen again; `end` is not one of them. */
   onShown?: (start: number, end: number) => void;
   /** The reader came to the end or left it. */
   onFollow?: (following: boolean) => void;
@@ -128,6 +128,11 @@ export class VirtualList {
     return Math.max(0, Math.min(Math.floor(this.top / this.options.rowHeight), this.count - 1));
   }
 
+  /** Whether a host hides the list, or has not laid it out yet: then no row is seen. */
+  get hidden(): boolean {
+    return this.height === 0;
+  }
+
   /** The rows that are seen, or will be with the next frame where the list follows its end; `end` is not one of them. */
   sight(count = this.count): { first: number; end: number } {
     const { rowHeight } = this.options;
@@ -203,8 +208,9 @@ export class VirtualList {
     const start = this.activeIndex * rowHeight;
     const seen = (): boolean => start >= this.top && start + rowHeight <= this.top + this.height - this.headerHeight;
     const before = this.activeIndex >= 0 && seen();
+    if (this.hidden) this.seen = "";
     this.height = this.element.clientHeight;
-    if (this.height === 0) return;
+    if (this.hidden) return;
     this.top = this.element.scrollTop;
     this.draw();
     if (before && !seen()) this.scrollTo(this.activeIndex); // it stays in sight where there is less room
@@ -232,7 +238,7 @@ export class VirtualList {
   private draw(): void {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
-    if (this.height === 0) return;
+    if (this.hidden) return;
     const { rowHeight, onShown } = this.options;
     const { stale, last } = this;
     this.stale = false;

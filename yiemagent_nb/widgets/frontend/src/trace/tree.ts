@@ -174,6 +174,7 @@ export class TreeView {
   }
 
   private newAxis(): Axis {
+    if (this.list.hidden) return this.axis; // it is fitted when the list is seen again
     const { first, end } = this.list.sight(this.lines.length);
     const seen = new Set(this.lines.slice(first, end).map(({ row }) => this.rows.rootOf(row)));
     const chosen = this.lines[this.list.active] ?? this.lines[end - 1];
