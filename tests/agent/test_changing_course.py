@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 from agent.script import Model, Recorder, call, eventually, history_of
@@ -13,6 +14,7 @@ from yiemagent_nb.core.errors import AgentBusyError, ChannelFull, InvalidParamet
 from yiemagent_nb.core.events import AgentError, HistoryChanged
 from yiemagent_nb.core.limits import Limits
 from yiemagent_nb.core.messages import UserMessage
+from yiemagent_nb.core.queues import Queues
 from yiemagent_nb.core.tools import tool
 
 pytestmark = pytest.mark.requirement("A FR-001", "A SPEC-6.1")
@@ -155,6 +157,26 @@ async def test_a_follow_up_is_let_join_the_run() -> None:
     await going
     await agent.wait_idle()
     assert history_of(agent) == "u a tWAIT f2 a f1 a"
+
+
+def test_a_follow_up_that_joins_the_run_waits_all_the_time() -> None:
+    seen: list[int] = []
+    lookers: list[threading.Thread] = []
+
+    def look() -> None:
+        seen.append(sum(map(len, queues.waiting())))
+
+    def look_in_another_thread() -> None:
+        lookers.append(threading.Thread(target=look))
+        lookers[-1].start()
+        lookers[-1].join(0.1)
+
+    queues = Queues(lambda _: None, look_in_another_thread)
+    queues.follow_up.put_nowait("f")
+    queues.steer_now(queues.follow_up.items()[0])
+    for looker in lookers:
+        looker.join()
+    assert seen == [1, 1, 1]
 
 
 async def test_where_the_input_is_full_a_follow_up_goes_on_waiting() -> None:

@@ -59,9 +59,13 @@ class Queues:
         return self.input.closed
 
     def waiting(self) -> tuple[tuple[Sendable, ...], tuple[Sendable, ...]]:
-        """What waits as steering and as follow-ups, oldest first."""
-        steering = tuple(item for item in self.input.items() if not isinstance(item, Shutdown))
-        return steering, self.follow_up.items()
+        """What waits as steering and as follow-ups, oldest first, from any thread.
+
+        What goes from one channel to the other stands in one of them.
+        """
+        with self._move_lock:
+            steering = tuple(item for item in self.input.items() if not isinstance(item, Shutdown))
+            return steering, self.follow_up.items()
 
     def take_back(self, message: Sendable) -> bool:
         """Take a message that waits off its channel, from any thread; returns whether it waited."""
