@@ -151,8 +151,9 @@ async def test_a_follow_up_is_let_join_the_run() -> None:
     agent.follow_up("f1")
     agent.follow_up("f2")
 
-    agent.steer_now(agent.follow_up_channel.items()[1])
+    agent.steer_now(agent.waiting[1][1])
 
+    assert [[getattr(item, "text", "") for item in items] for items in agent.waiting] == [["f2"], ["f1"]]
     gate.set()
     await going
     await agent.wait_idle()

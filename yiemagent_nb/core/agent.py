@@ -192,6 +192,11 @@ class Agent(AgentSettings):
         return self._runner.queues.follow_up
 
     @property
+    def waiting(self) -> tuple[tuple[Sendable, ...], tuple[Sendable, ...]]:
+        """What waits as steering and as follow-ups, each oldest first, at one moment, from any thread."""
+        return self._runner.queues.waiting()
+
+    @property
     def output_channel(self) -> Channel[dict[str, Any], dict[str, Any]]:
         """Every answer in OpenAI's form. Until someone first reads it, it keeps the newest 16."""
         return self._runner.queues.output

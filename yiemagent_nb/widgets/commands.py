@@ -217,7 +217,7 @@ class ChatCommands:
         agent = self._agent
         if not agent.messages:
             return Notice("Nothing was said yet.")
-        if agent.input_channel.items() or agent.follow_up_channel.items():
+        if any(agent.waiting):
             raise InvalidParametersError(
                 "Messages wait here, which would go into the new conversation.", "Take them back, or send them first."
             )

@@ -220,7 +220,7 @@ class TranscriptFeed:
             ],
             "ended": [tool_end_form(event, self._audios) for event in self._ended.values()],
             "running": self._running,
-            "queue": self.queue_keys.form(self._agent.input_channel.items(), self._agent.follow_up_channel.items()),
+            "queue": self.queue_keys.form(*self._agent.waiting),
             "usage": usage_form(self._agent),
             "commands": [],
             "approvals": [approval_form(request) for request in self._agent.approvals.pending],
