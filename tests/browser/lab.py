@@ -136,6 +136,15 @@ class Lab:
         return json.loads((self.notebooks / f"{name}.ipynb").read_text(encoding="utf-8"))
 
 
+KEEP_WIDGETS = """async (keep) => {
+    const { commands } = window.jupyterapp;
+    const name = "@jupyter-widgets/jupyterlab-manager:saveWidgetState";
+    if (!commands.hasCommand(name) || commands.isToggled(name) === keep) return;
+    await commands.execute(name);
+    while (commands.isToggled(name) !== keep) await new Promise(requestAnimationFrame);
+}"""
+
+
 class Notebook:
     """A notebook that is open in a page.
 
@@ -241,10 +250,16 @@ class Notebook:
         for error in await errors.all_inner_texts():
             assert "Traceback" not in error, error
 
-    async def save(self) -> dict[str, Any]:
-        """Save the notebook and read its file."""
+    async def save(self, *, with_widgets: bool = False) -> dict[str, Any]:
+        """Save the notebook, with the states of its widgets or without, and read its file."""
+        await self._keep_widgets(keep=with_widgets)
         await self.command("docmanager:save")
+        await self._keep_widgets(keep=False)
         return self.lab.read_notebook(self.name)
+
+    async def _keep_widgets(self, *, keep: bool) -> None:
+        """Set what is a setting of JupyterLab, for all its pages; its command only turns it over."""
+        await self.page.evaluate(KEEP_WIDGETS, keep)
 
     def cell(self, index: int) -> Locator:
         """A code cell."""

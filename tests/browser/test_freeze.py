@@ -31,14 +31,13 @@ async def test_a_frozen_widget_is_replaced_in_every_cell_and_stays_after_a_resta
     await expect(notebook.widget().locator(".yna-answer")).to_contain_text("The first answer")
     await notebook.until_ready()
     await expect(page.locator(".yna-static").first).to_be_hidden()
-    await notebook.command("@jupyter-widgets/jupyterlab-manager:saveWidgetState")
     await notebook.run_cell(2)
     await expect(page.locator(".yna")).to_have_count(0)
     await expect(page.locator(".yna-static")).to_have_count(2)
     for cell in (0, 1):
         await expect(notebook.cell(cell).locator(".yna-static")).to_be_visible()
         await expect(notebook.cell(cell).locator(".yna-static strong").nth(2)).to_have_text("first")
-    content = await notebook.save()
+    content = await notebook.save(with_widgets=True)
     text = json.dumps(content)
     assert "widget-view" not in text
     assert "yna-transcript" not in text

@@ -137,8 +137,7 @@ async def test_a_person_adds_a_server_with_a_key_that_is_then_nowhere(
     page = await notebook.page.content()
     values = await notebook.page.evaluate("[...document.querySelectorAll('input, textarea')].map((each) => each.value)")
     plain = await notebook.save()
-    await notebook.command("@jupyter-widgets/jupyterlab-manager:saveWidgetState")
-    full = await notebook.save()
+    full = await notebook.save(with_widgets=True)
     assert "widgets" in full["metadata"]
     with_key = [frame for frame in frames.sent if KEY.encode() in as_bytes([frame])]
     assert len(with_key) == 2, "one buffer for each time it was typed"

@@ -355,8 +355,7 @@ async def test_code_runs_by_apply_from_this_kernels_own_page_alone(open_notebook
     await notebook.until_ready()
     assert await value(notebook, 1) is False
 
-    await notebook.command("@jupyter-widgets/jupyterlab-manager:saveWidgetState")
-    saved = await notebook.save()
+    saved = await notebook.save(with_widgets=True)
     assert saved["metadata"]["widgets"]
     await notebook.page.evaluate(CLOSE)
     await notebook.open()  # in a new kernel
